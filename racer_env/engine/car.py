@@ -1,0 +1,138 @@
+"""The car: its figures, its state, and how it moves in one tick before walls are considered."""
+
+import math
+
+import numpy as np
+
+from racer_env.engine.compiled import part
+from racer_env.engine.rays import RAY_COUNT
+
+DT = 1.0 / 60.0
+"""One tick [s]."""
+TICKS_PER_SECOND = 60
+
+MASS = 800.0
+WHEELBASE = 1.5
+MAX_SPEED = 160.0
+"""[units/s]"""
+ENGINE_FORCE = 55_000.0
+BRAKE_FORCE = 50_000.0
+DRAG = 2.0
+"""Times speed squared."""
+ROLLING_RESISTANCE = 150.0
+MAX_WHEEL_ANGLE = 0.37
+"""[rad]"""
+STEERING_FADE = 0.025
+"""How the wheel angle shrinks, per unit of speed."""
+TRACTION_AT_REST = 0.85
+TRACTION_AT_MAX_SPEED = 0.55
+STEER_RATE, THROTTLE_RATE, BRAKE_RATE = 24.0, 6.0, 10.0
+"""How fast the inputs follow the driver [1/s]."""
+CRAWL_SPEED, STANDING_SPEED = 1.0, 0.01
+"""Up to the one, resistance only stops the car and the wheels turn it plainly; up to the other it stands."""
+
+ROAD, RUNOFF, SHOULDER = 0, 1, 2
+GRIP = (1.0, 0.5, 0.7)
+"""Grip by surface code."""
+SPEED_FACTOR = (1.0, 0.4, 0.85)
+"""Engine force and drag factor by surface code."""
+SHOULDER_WIDTH = 24.0
+
+_STEER_STEP = 1.0 - math.exp(-STEER_RATE * DT)
+_THROTTLE_STEP = 1.0 - math.exp(-THROTTLE_RATE * DT)
+_BRAKE_STEP = 1.0 - math.exp(-BRAKE_RATE * DT)
+
+COMPONENTS = ("progress", "speed", "wall", "off_track", "backward", "stillness")
+"""The six parts of the reward, in the order of the `components` column."""
+
+CAR = np.dtype([
+    ("x", "f8"), ("y", "f8"), ("heading", "f8"), ("vx", "f8"), ("vy", "f8"), ("speed", "f8"), ("yaw_rate", "f8"),
+    ("steer", "f8"), ("throttle", "f8"), ("brake", "f8"), ("slip_angle", "f8"),
+    ("arc", "f8"), ("centre_distance", "f8"), ("half_width", "f8"), ("located_x", "f8"), ("located_y", "f8"),
+    ("action", "f8", 3), ("rays", "f8", RAY_COUNT), ("reward", "f8"), ("components", "f8", len(COMPONENTS)),
+    ("surface", "i8"), ("lap", "i8"), ("checkpoint", "i8"), ("lap_ticks", "i8"), ("lap_gates", "i8"),
+    ("last_lap_ticks", "i8"), ("best_lap_ticks", "i8"), ("finished_lap_ticks", "i8"),
+    ("step_count", "i8"), ("stillness", "i8"), ("random", "u8"),
+    ("wall_contact", "?"), ("terminated", "?"), ("truncated", "?"),
+], align=True)  # fmt: skip
+"""The whole state of one car and what its last tick gave; a simulation is an array of these.
+
+Beyond the obvious: `arc`, `centre_distance`, `half_width` and `surface` belong to the point `located_x, located_y`
+and are found anew if the car is elsewhere; `action` is what the driver asked for and `steer`, `throttle`, `brake`
+what the car made of it; `rays` are in units; `lap_gates` counts the gates taken in this lap; `finished_lap_ticks`
+is the time of a lap that ended in this very tick, else 0; `stillness` counts ticks in a row below the threshold
+speed; `random` is the car's own random state, for its starts.
+"""
+
+
+@part
+def wrap_angle(angle):
+    """The same angle in [−π, π]."""
+    if -math.pi <= angle <= math.pi:
+        return angle
+    return angle - 2.0 * math.pi * math.floor((angle + math.pi) / (2.0 * math.pi))
+
+
+@part
+def surface_at(centre_distance, half_width):
+    if centre_distance <= half_width:
+        return ROAD
+    if centre_distance <= half_width + SHOULDER_WIDTH:
+        return SHOULDER
+    return RUNOFF
+
+
+@part
+def move(car):
+    """Inputs, heading, speed, grip and position for one tick, as if there were no walls."""
+    speed, heading = car.speed, car.heading
+    grip, factor = GRIP[car.surface], SPEED_FACTOR[car.surface]
+    _follow_inputs(car)
+    wheel_angle = -car.steer * MAX_WHEEL_ANGLE / (1.0 + STEERING_FADE * speed)
+    turn = _turn(wheel_angle, speed)
+    car.heading = wrap_angle(heading + turn) if speed > CRAWL_SPEED else heading + turn
+    car.yaw_rate = turn / DT
+    forward = _forward_speed(car, speed, factor)
+
+    cos, sin = math.cos(car.heading), math.sin(car.heading)
+    traction = TRACTION_AT_REST - (TRACTION_AT_REST - TRACTION_AT_MAX_SPEED) * min(speed / MAX_SPEED, 1.0)
+    sideways = (-car.vx * sin + car.vy * cos) * (1.0 - grip * traction)
+    vx, vy = forward * cos - sideways * sin, forward * sin + sideways * cos
+    new_speed = math.sqrt(vx * vx + vy * vy)
+    if new_speed > MAX_SPEED:
+        vx, vy, new_speed = vx * MAX_SPEED / new_speed, vy * MAX_SPEED / new_speed, MAX_SPEED
+    if vx * cos + vy * sin < 0.0 and new_speed < CRAWL_SPEED:
+        vx, vy, new_speed = 0.0, 0.0, 0.0
+    car.vx, car.vy, car.speed = vx, vy, new_speed
+    car.slip_angle = abs(math.atan2(sideways, forward)) if new_speed > CRAWL_SPEED else 0.0
+    car.x += vx * DT
+    car.y += vy * DT
+
+
+@part
+def _follow_inputs(car):
+    """The car's own steer, throttle and brake follow the driver's, each at its rate."""
+    car.steer += (min(1.0, max(-1.0, car.action[0])) - car.steer) * _STEER_STEP
+    car.throttle += (min(1.0, max(0.0, car.action[1])) - car.throttle) * _THROTTLE_STEP
+    car.brake += (min(1.0, max(0.0, car.action[2])) - car.brake) * _BRAKE_STEP
+
+
+@part
+def _turn(wheel_angle, speed):
+    """By how much the heading changes when the front and the rear axle have each rolled on for one tick."""
+    if speed <= CRAWL_SPEED:
+        return wheel_angle * speed * DT
+    rolled = speed * DT
+    return math.atan2(rolled * math.sin(wheel_angle), WHEELBASE - rolled + rolled * math.cos(wheel_angle))
+
+
+@part
+def _forward_speed(car, speed, factor):
+    """The speed after engine, brake, drag and rolling resistance."""
+    resistance = car.brake * BRAKE_FORCE + DRAG * speed * speed / factor + ROLLING_RESISTANCE
+    force = car.throttle * ENGINE_FORCE * factor
+    if speed > CRAWL_SPEED:
+        force -= resistance
+    elif speed > STANDING_SPEED:
+        force -= min(resistance, MASS * speed / DT)
+    return min(MAX_SPEED, max(0.0, speed + force / MASS * DT))

@@ -1,0 +1,70 @@
+"""How the engine's functions are compiled, and where the compiled code is kept.
+
+numba's own cache notices a change only in the file of the function it keeps, not in the files of the
+functions that are compiled into it. The cache here is keyed by the source of the whole engine, so an
+edited or updated engine never runs old machine code.
+"""
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from numba import njit, typeof
+from numba.core.caching import FunctionCache
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
+_NO_ALLOCATION = {"_nrt": False}
+"""Without memory management no array is reference-counted, which in a tick costs more than the work."""
+
+
+@cache
+def source_hash() -> str:
+    """A short hash of every source file of the engine."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class _EngineCache(FunctionCache):  # type: ignore[misc]
+    """numba's file cache with the hash of the whole engine in its key."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), source_hash())
+
+
+def part(function: Function) -> Function:
+    """Compile a function that is only ever called from other compiled functions, into which it is inlined."""
+    return cast(Function, njit(forceinline=True, **_NO_ALLOCATION, **_OPTIONS)(function))
+
+
+def entry(function: Function) -> Function:
+    """Compile a function that Python calls and that makes no arrays; keep its machine code on disk if possible."""
+    return _cached(njit(**_NO_ALLOCATION, **_OPTIONS)(function))
+
+
+def building_entry(function: Function) -> Function:
+    """As `entry`, for a function that makes arrays."""
+    return _cached(njit(**_OPTIONS)(function))
+
+
+def _cached(dispatcher: Any) -> Any:
+    try:
+        dispatcher._cache = _EngineCache(dispatcher.py_func)
+    except RuntimeError:  # no folder can be written: compile in each process
+        pass
+    return dispatcher
+
+
+def bind(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """The machine code of an entry for these argument types.
+
+    It skips numba's look at the type of every argument on every call, which costs more than a car's
+    tick: so it must only be called with arguments of the same types.
+    """
+    types = tuple(typeof(argument) for argument in arguments)
+    return cast(Callable[..., Any], cast(Any, function).compile(types))

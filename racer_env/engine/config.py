@@ -1,0 +1,122 @@
+"""Reward weights and episode limits: the ai-config JSON that the protocol's `config` carries too."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from racer_env.engine.rewards import RULES
+from racer_env.errors import ConfigError
+
+
+class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What each part of the reward is worth; see `rewards` for when each is paid."""
+
+    progress: float = 1.0
+    speed_bonus: float = 0.0
+    wall_penalty: float = -0.002
+    off_track_penalty: float = -0.001
+    backward_penalty: float = 0.0
+    stillness_penalty: float = -0.001
+    stillness_speed_threshold: float = 2.0
+    """Below this speed [units/s] a car counts as standing still."""
+
+
+class Episode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """When an episode ends."""
+
+    max_steps: int = 3000
+    """Truncated after this many ticks."""
+    stillness_timeout_ticks: int = 180
+    """Terminated after this many ticks in a row of standing still."""
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The whole ai-config. What is left out keeps its default."""
+
+    weights: Weights = Weights()
+    episode: Episode = Episode()
+
+    def table(self) -> NDArray[np.void]:
+        """As compiled code reads it."""
+        weights, episode = self.weights, self.episode
+        return np.array(
+            [(
+                weights.progress, weights.speed_bonus, weights.wall_penalty, weights.off_track_penalty,
+                weights.backward_penalty, weights.stillness_penalty, weights.stillness_speed_threshold,
+                episode.max_steps, episode.stillness_timeout_ticks,
+            )],
+            dtype=RULES,
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        """The ai-config JSON of this config, complete."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+def parse_config(content: Config | Mapping[str, Any] | bytes | str | None) -> Config:
+    """A checked config from JSON text, from a parsed mapping, or the default from None."""
+    if isinstance(content, Config):
+        return content
+    if isinstance(content, (bytes, str)):
+        try:
+            content = msgspec.json.decode(content)
+        except msgspec.DecodeError as error:
+            raise ConfigError(f"config is not JSON: {error}") from None
+    if content is None:
+        return Config()
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"config must be an object with weights and episode, not {type(content).__name__}")
+    _check_keys("config", content, Config)
+    for section, kind in (("weights", Weights), ("episode", Episode)):
+        values = content.get(section, {})
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"config.{section} must be an object, not {type(values).__name__}")
+        _check_keys(f"config.{section}", values, kind)
+        _check_numbers(f"config.{section}", values)
+    try:
+        config = msgspec.convert(content, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"config: {error}") from None
+    if config.episode.max_steps < 1 or config.episode.stillness_timeout_ticks < 1:
+        raise ConfigError("config.episode: maxSteps and stillnessTimeoutTicks must be at least 1")
+    return config
+
+
+def load_config(path: str | Path) -> Config:
+    """Read and check an ai-config.json file."""
+    try:
+        return parse_config(Path(path).read_bytes())
+    except OSError as error:
+        raise ConfigError(f"cannot read config {path}: {error.strerror or error}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _check_keys(where: str, values: Mapping[str, Any], kind: type[msgspec.Struct]) -> None:
+    known = kind.__struct_encode_fields__
+    for key in values:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            meant = f"; did you mean {close[0]}?" if close else f"; known: {', '.join(known)}"
+            raise ConfigError(f"{where}: unknown key {key!r}{meant}")
+
+
+def _check_numbers(where: str, values: Mapping[str, Any]) -> None:
+    for key, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ConfigError(f"{where}.{key} must be a number, not {value!r}")
+        try:
+            finite = math.isfinite(value)
+        except OverflowError:
+            finite = False
+        if not finite:
+            raise ConfigError(f"{where}.{key} must be finite, not {value}")

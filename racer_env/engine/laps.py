@@ -1,0 +1,40 @@
+"""Gates and laps: where lap times are decided."""
+
+from racer_env.engine.compiled import part
+
+PARALLEL = 1e-10
+"""A move and a gate whose cross product is smaller do not meet."""
+
+
+@part
+def count_gates(track, car, old_x, old_y):
+    """Take the next gate if the car's move crossed it forwards; gate 0 after the last one completes a lap."""
+    car.lap_ticks += 1
+    car.finished_lap_ticks = 0
+    gates = track.frame[0].gates
+    following = (car.checkpoint + 1) % gates
+    if not _crossed(track.gates[following], old_x, old_y, car.x - old_x, car.y - old_y):
+        return
+    car.checkpoint = following
+    car.lap_gates += 1
+    if following == 0:
+        if car.lap_gates == gates:
+            car.finished_lap_ticks = car.last_lap_ticks = car.lap_ticks
+            if car.best_lap_ticks == 0 or car.lap_ticks < car.best_lap_ticks:
+                car.best_lap_ticks = car.lap_ticks
+        car.lap += 1
+        car.lap_ticks = 0
+        car.lap_gates = 0
+
+
+@part
+def _crossed(gate, x, y, dx, dy):
+    """Whether a move meets the line between a gate's ends and goes its way."""
+    ex, ey = gate[2] - gate[0], gate[3] - gate[1]
+    cross = dx * ey - dy * ex
+    if abs(cross) < PARALLEL or dx * gate[6] + dy * gate[7] <= 0.0:
+        return False
+    ox, oy = gate[0] - x, gate[1] - y
+    along_move = (ox * ey - oy * ex) / cross
+    along_gate = (ox * dy - oy * dx) / cross
+    return 0.0 <= along_move <= 1.0 and 0.0 <= along_gate <= 1.0

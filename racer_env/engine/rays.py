@@ -1,0 +1,138 @@
+"""What the car sees: distances to the walls along nine rays.
+
+Most rays start in a place and a direction from which only one short run of a wall can be seen: `beams` knows
+it. The others walk the grid.
+"""
+
+import math
+
+import numpy as np
+
+from racer_env.engine.compiled import part
+from racer_env.engine.tables import BEAM_CELLS, BEAM_DIRECTIONS, BEAM_WALL_GAP
+
+RAY_COUNT = 9
+RAY_RANGE = 200.0
+"""Farthest distance that a ray reports."""
+RAY_ANGLES = np.linspace(-math.pi / 2.0, math.pi / 2.0, RAY_COUNT)
+"""Directions of the rays against the heading [rad], right to left."""
+PARALLEL = 1e-10
+"""A ray and a wall whose cross product is smaller do not meet."""
+
+_COS = tuple(float(value) for value in np.cos(RAY_ANGLES))
+_SIN = tuple(float(value) for value in np.sin(RAY_ANGLES))
+_BEAMS_PER_RADIAN = BEAM_DIRECTIONS / (2.0 * math.pi)
+_BEAMS_BETWEEN_RAYS = BEAM_DIRECTIONS // (2 * (RAY_COUNT - 1))
+_FIRST_BEAM = -_BEAMS_BETWEEN_RAYS * (RAY_COUNT // 2)
+
+
+@part
+def cast_rays(track, x, y, heading, distances):
+    """Set the distance to the nearest wall along each ray, at most RAY_RANGE."""
+    cos, sin = math.cos(heading), math.sin(heading)
+    beams = _beams_at(track, x, y)
+    direction = int(math.floor(heading * _BEAMS_PER_RADIAN)) + _FIRST_BEAM
+    for ray in range(RAY_COUNT):
+        dx = cos * _COS[ray] - sin * _SIN[ray]
+        dy = sin * _COS[ray] + cos * _SIN[ray]
+        first, count = 0, 0
+        if beams >= 0:
+            beam = track.beams[beams, (direction + ray * _BEAMS_BETWEEN_RAYS) & (BEAM_DIRECTIONS - 1)]
+            first, count = int(beam.first), int(beam.count)
+        if count > 0:
+            distances[ray] = _meet_run(track.wall_points, first, count, x, y, dx, dy)
+        else:
+            distances[ray] = walk(track, x, y, dx, dy, RAY_RANGE)[0]
+
+
+@part
+def _beams_at(track, x, y):
+    """The row of `beams` that holds for a point, or −1."""
+    frame = track.frame[0]
+    column = (x - frame.left) * frame.cells_per_unit
+    row = (y - frame.bottom) * frame.cells_per_unit
+    if not (0.0 <= column < frame.columns and 0.0 <= row < frame.rows):
+        return -1
+    square = track.squares[int(row) // BEAM_CELLS, int(column) // BEAM_CELLS]
+    for j in range(square.walls, square.walls + square.crossing):
+        wall = track.segments[track.lists[j]]
+        if (wall.dx * (y - wall.y) - wall.dy * (x - wall.x)) * wall.inside < BEAM_WALL_GAP:
+            return -1
+    return square.beams
+
+
+@part
+def _meet_run(points, first, count, x, y, dx, dy):
+    """The distance to the nearest of a run of wall segments, one of which the ray is known to meet."""
+    nearest = RAY_RANGE
+    ax, ay = points[first, 0] - x, points[first, 1] - y
+    side = dx * ay - dy * ax
+    for i in range(first + 1, first + count + 1):
+        bx, by = points[i, 0] - x, points[i, 1] - y
+        next_side = dx * by - dy * bx
+        if (side >= 0.0) != (next_side >= 0.0):
+            cross = next_side - side
+            if abs(cross) >= PARALLEL:
+                distance = (ax * by - ay * bx) / cross
+                if 0.0 <= distance < nearest:
+                    nearest = distance
+        ax, ay, side = bx, by, next_side
+    return nearest
+
+
+@part
+def walk(track, x, y, dx, dy, reach):
+    """Distance and index of the first wall along any ray, at most `reach` and −1.
+
+    Goes from one wall-free square of cells to the next, and looks at walls only in cells they pass through.
+    """
+    frame = track.frame[0]
+    columns, rows, per_unit = frame.columns, frame.rows, frame.cells_per_unit
+    start_column, start_row = (x - frame.left) * per_unit, (y - frame.bottom) * per_unit
+    if not (0.0 <= start_column < columns and 0.0 <= start_row < rows):
+        return _first_hit(track, track.cells[columns * rows], x, y, dx, dy, reach, -1)
+    column, row = int(start_column), int(start_row)
+    slope_x, slope_y = dx * per_unit, dy * per_unit
+    per_column, per_row = 1.0 / slope_x, 1.0 / slope_y
+    side_x, side_y = 1 if dx < 0.0 else 0, 1 if dy < 0.0 else 0
+    step_x, step_y = 1 - 2 * side_x, 1 - 2 * side_y
+    nearest, wall = reach, -1
+    while True:
+        cell = track.cells[row * columns + column]
+        jump = int(cell.jump[side_x + 2 * side_y])
+        if jump == 0:
+            nearest, wall = _first_hit(track, cell, x, y, dx, dy, nearest, wall)
+            jump = 1
+        next_column, next_row = column + step_x * jump, row + step_y * jump
+        to_column = (next_column + side_x - start_column) * per_column
+        to_row = (next_row + side_y - start_row) * per_row
+        if to_column < to_row:
+            travelled = to_column
+            column, row = next_column, _onward(row, int(start_row + travelled * slope_y), step_y)
+        else:
+            travelled = to_row
+            column, row = _onward(column, int(start_column + travelled * slope_x), step_x), next_row
+        if travelled >= nearest or column < 0 or column >= columns or row < 0 or row >= rows:
+            return nearest, wall
+
+
+@part
+def _onward(old, new, step):
+    """The new cell index, unless rounding at a cell's corner would take the ray back."""
+    return new if (new - old) * step > 0 else old
+
+
+@part
+def _first_hit(track, cell, x, y, dx, dy, nearest, wall):
+    """The nearest of the walls that pass through a cell and its distance, if it is nearer than what is known."""
+    for j in range(cell.walls, cell.walls + cell.crossing):
+        i = track.lists[j]
+        segment = track.segments[i]
+        cross = dx * segment.dy - dy * segment.dx
+        if abs(cross) >= PARALLEL:
+            ox, oy = segment.x - x, segment.y - y
+            along_ray = (ox * segment.dy - oy * segment.dx) / cross
+            along_wall = (ox * dy - oy * dx) / cross
+            if 0.0 <= along_ray < nearest and 0.0 <= along_wall <= 1.0:
+                nearest, wall = along_ray, i
+    return nearest, wall

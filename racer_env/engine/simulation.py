@@ -1,0 +1,198 @@
+"""N cars on one track, stepped together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from racer_env.engine.car import CAR
+from racer_env.engine.centreline import Floats
+from racer_env.engine.compiled import bind
+from racer_env.engine.config import Config, parse_config
+from racer_env.engine.starts import Start
+from racer_env.engine.tables import TrackTables
+from racer_env.engine.tick import BAD_ACTION, OBSERVATION_SIZE, start_cars, step_cars
+from racer_env.engine.track import Track
+from racer_env.errors import ActionError, RacerError
+
+Cars = np.recarray[Any, np.dtype[np.record]]
+Bools = NDArray[np.bool_]
+Observations = NDArray[np.float32]
+
+CARS_PER_THREAD = 64
+"""Fewer cars than this are not worth a thread of their own."""
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a tick gave, one row a car. The arrays are the simulation's own: the next step overwrites them.
+
+    observations: (N, 14). With auto-reset, a car that ended shows the first observation of its new episode.
+    components: (N, 6) in the order of `car.COMPONENTS`; rewards are their sums.
+    finished_lap_ticks: the time of a lap completed in this tick, else 0.
+    ended: whether any episode ended in this tick.
+    final_observations, final_cars: with auto-reset, the last observation and state of the cars that ended in
+    this tick; rows of other cars mean nothing.
+    """
+
+    observations: Observations
+    rewards: Floats
+    components: Floats
+    terminated: Bools
+    truncated: Bools
+    finished_lap_ticks: NDArray[np.int64]
+    final_observations: Observations
+    final_cars: Cars
+
+
+@dataclass(frozen=True)
+class SimulationState:
+    """Everything that a simulation remembers; see `Simulation.save`."""
+
+    cars: Cars
+    observations: Observations
+
+
+class Simulation:
+    """N independent cars on one track. Nothing else in the project computes physics, rays, rewards or laps.
+
+    track: built once, shared freely between simulations.
+    config: reward weights and episode limits, as ai-config JSON.
+    auto_reset: a car whose episode ends starts a new one within the same step.
+    start: where episodes start; the standing start by default.
+    seed: for random starts. Car i draws as the only car of a simulation with seed + i would.
+    threads: over how many threads a step is spread.
+    """
+
+    def __init__(
+        self,
+        track: Track,
+        num_cars: int = 1,
+        config: Config | Mapping[str, Any] | None = None,
+        auto_reset: bool = False,
+        *,
+        start: Start | None = None,
+        seed: int = 0,
+        threads: int = 1,
+        tables: TrackTables | None = None,
+    ) -> None:
+        if num_cars < 1:
+            raise RacerError(f"a simulation needs at least one car, not {num_cars}")
+        self.track = track
+        self.num_cars = num_cars
+        self.auto_reset = auto_reset
+        self._tables = track.tables if tables is None else tables
+        self._cars = np.zeros(num_cars, CAR)
+        self.cars: Cars = self._cars.view(np.recarray)
+        """Every state column by name, as `cars.x` or `cars["x"]`. A position written here counts from the next step."""
+        self._actions = self._cars["action"]
+        self._observations = np.zeros((num_cars, OBSERVATION_SIZE), np.float32)
+        self._ended = np.zeros(num_cars, np.bool_)
+        self._all = np.ones(num_cars, np.bool_)
+        self._final_cars = np.zeros(num_cars, CAR)
+        self._result = StepResult(
+            observations=self._observations,
+            rewards=self._cars["reward"],
+            components=self._cars["components"],
+            terminated=self._cars["terminated"],
+            truncated=self._cars["truncated"],
+            finished_lap_ticks=self._cars["finished_lap_ticks"],
+            final_observations=np.zeros_like(self._observations),
+            final_cars=self._final_cars.view(np.recarray),
+        )
+        self.configure(config)
+        self.start_from(start or Start())
+        self._step = bind(step_cars, self._tables, self._rules, self._cars, self._observations, 0, num_cars)
+        self._begin = bind(start_cars, self._tables, self._ranges, self._cars, self._observations, self._all)
+        threads = max(1, min(threads, os.cpu_count() or 1, num_cars // CARS_PER_THREAD))
+        self._chunks = [(num_cars * i // threads, num_cars * (i + 1) // threads) for i in range(threads)]
+        self._pool = ThreadPoolExecutor(threads - 1, "racer-step") if threads > 1 else None
+        self.seed(seed)
+        self.reset()
+
+    def configure(self, config: Config | Mapping[str, Any] | None) -> None:
+        """Use other reward weights and episode limits from the next step on."""
+        self.config = parse_config(config)
+        self._rules = self.config.table()
+
+    def start_from(self, start: Start) -> None:
+        """Start the episodes from now on here."""
+        self.start = start
+        self._ranges = start.table()
+
+    def seed(self, seed: int) -> None:
+        """Restart the random starts: car i from seed + i."""
+        with np.errstate(over="ignore"):
+            numbers = np.uint64(seed % 2**64) + np.arange(self.num_cars, dtype=np.uint64)
+            self._cars["random"] = numbers * np.uint64(0xD1342543DE82EF95) + np.uint64(0x2545F4914F6CDD1D)
+
+    def reset(self, mask: ArrayLike | None = None) -> Observations:
+        """Start a new episode for all cars, or for those in the mask; returns everyone's observations."""
+        chosen = self._all if mask is None else np.ascontiguousarray(mask, dtype=np.bool_)
+        if chosen.shape != self._all.shape:
+            raise RacerError(f"reset: the mask needs one entry for each of {self.num_cars} cars, not shape {chosen.shape}")
+        for column in ("action", "reward", "components", "terminated", "truncated", "finished_lap_ticks"):
+            self._cars[column][chosen] = 0
+        self._begin(self._tables, self._ranges, self._cars, self._observations, chosen)
+        return self._observations
+
+    def step(self, actions: ArrayLike) -> StepResult:
+        """Advance every car by one tick. Actions are N rows of steer, throttle, brake, clamped to their ranges."""
+        try:
+            if np.shape(actions) != self._actions.shape:
+                raise ValueError(f"shape {np.shape(actions)}")
+            self._actions[...] = actions
+        except (TypeError, ValueError) as error:
+            raise ActionError(
+                f"actions must be {self.num_cars} rows of steer, throttle, brake as finite numbers: {error}"
+            ) from None
+        if self._advance():
+            self._start_ended()
+        return self._result
+
+    def _advance(self) -> int:
+        arguments = (self._tables, self._rules, self._cars, self._observations)
+        if self._pool is None:
+            ended: int = self._step(*arguments, 0, self.num_cars)
+        else:
+            others = [self._pool.submit(self._step, *arguments, first, last) for first, last in self._chunks[1:]]
+            counts = [self._step(*arguments, *self._chunks[0]), *(other.result() for other in others)]
+            ended = BAD_ACTION if BAD_ACTION in counts else sum(counts)
+        if ended == BAD_ACTION:
+            self._actions[...] = 0.0
+            raise ActionError("actions must be finite numbers; nothing was stepped")
+        return ended
+
+    def _start_ended(self) -> None:
+        """Keep the last observation and state of the cars that ended, and start their next episode."""
+        if not self.auto_reset:
+            return
+        ended = np.logical_or(self._result.terminated, self._result.truncated, out=self._ended)
+        self._result.final_observations[ended] = self._observations[ended]
+        self._final_cars[ended] = self._cars[ended]
+        self._begin(self._tables, self._ranges, self._cars, self._observations, ended)
+
+    def save(self) -> SimulationState:
+        """A copy of the whole state of all cars."""
+        return SimulationState(self._cars.copy().view(np.recarray), self._observations.copy())
+
+    def restore(self, state: SimulationState) -> None:
+        """Go on exactly from a saved state, of this or another simulation with as many cars.
+
+        A saved state may be edited before: a car whose position was changed is found anew.
+        """
+        if len(state.cars) != self.num_cars:
+            raise RacerError(f"restore: the state has {len(state.cars)} cars, the simulation {self.num_cars}")
+        self._cars[...] = state.cars
+        self._observations[...] = state.observations
+
+    def close(self) -> None:
+        """End the threads, if there are any. Stepping once more is not possible then."""
+        if self._pool is not None:
+            self._pool.shutdown()

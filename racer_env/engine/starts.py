@@ -1,0 +1,82 @@
+"""Where an episode starts: on the line by default, or anywhere on the track when asked."""
+
+import math
+from dataclasses import astuple, dataclass, fields
+
+import numpy as np
+
+from racer_env.engine.car import wrap_angle
+from racer_env.engine.centreline import Floats
+from racer_env.engine.compiled import part
+from racer_env.engine.locate import pose_at
+from racer_env.errors import ConfigError
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Ranges that a car's start is drawn from, evenly; equal ends fix a value. The default is the standing start.
+
+    arc: fraction of a lap from the start line, 0 to 1.
+    offset: fraction of half the road width to the left of the centreline.
+    heading: error against the direction of travel [rad], left positive.
+    speed: along the heading [units/s].
+    """
+
+    arc: Range = (0.0, 0.0)
+    offset: Range = (0.0, 0.0)
+    heading: Range = (0.0, 0.0)
+    speed: Range = (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        for field, (low, high) in zip(fields(self), astuple(self), strict=True):
+            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+                raise ConfigError(f"start {field.name}: a range is two finite numbers, the lower first, not {low}, {high}")
+        for name, limit in (("arc", (0.0, 1.0)), ("speed", (0.0, 160.0))):
+            low, high = getattr(self, name)
+            if low < limit[0] or high > limit[1]:
+                raise ConfigError(f"start {name}: stay within {limit[0]:g} to {limit[1]:g}, not {low:g} to {high:g}")
+
+    def table(self) -> Floats:
+        """The ranges as compiled code reads them, (4, 2)."""
+        return np.array(astuple(self), dtype=np.float64)
+
+
+ANYWHERE = Start(arc=(0.0, 1.0), offset=(-0.8, 0.8), heading=(-0.5, 0.5), speed=(0.0, 120.0))
+"""All over the road at all sorts of speed: what training draws from to see every corner early."""
+
+
+@part
+def place(track, car, ranges):
+    """Put a car at a start of its own drawing, with everything else as at the beginning of an episode."""
+    length = track.frame[0].length
+    arc = _draw(car, ranges[0]) * length
+    arc = arc - length if arc >= length else arc
+    x, y, direction, half_width = pose_at(track, arc)
+    offset = _draw(car, ranges[1]) * half_width
+    error = _draw(car, ranges[2])
+    car.heading = wrap_angle(direction + error) if error != 0.0 else direction
+    car.speed = _draw(car, ranges[3])
+    car.x, car.y = x - offset * math.sin(direction), y + offset * math.cos(direction)
+    car.vx, car.vy = car.speed * math.cos(car.heading), car.speed * math.sin(car.heading)
+    car.yaw_rate = car.slip_angle = car.steer = car.throttle = car.brake = 0.0
+    gates = track.frame[0].gates
+    car.checkpoint = min(gates - 1, int(arc / length * gates))
+    car.lap, car.lap_ticks, car.lap_gates = 1, 0, 0 if arc == 0.0 else -gates
+    car.last_lap_ticks = car.best_lap_ticks = car.step_count = car.stillness = 0
+    car.wall_contact = False
+
+
+@part
+def _draw(car, bounds):
+    """An evenly drawn number from a range, by the car's own generator (splitmix64); none is used up by a fixed value."""
+    low, high = bounds[0], bounds[1]
+    if low == high:
+        return low
+    car.random += np.uint64(0x9E3779B97F4A7C15)
+    z = car.random
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return low + (high - low) * (float(z >> np.uint64(11)) / 9007199254740992.0)

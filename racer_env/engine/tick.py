@@ -1,0 +1,74 @@
+"""The two compiled calls of a simulation: one tick for all cars, and the start of an episode."""
+
+import math
+
+
+from racer_env.engine.car import MAX_SPEED, move, surface_at
+from racer_env.engine.compiled import entry, part
+from racer_env.engine.contact import meet_walls
+from racer_env.engine.laps import count_gates
+from racer_env.engine.locate import locate
+from racer_env.engine.rays import RAY_COUNT, RAY_RANGE, cast_rays
+from racer_env.engine.rewards import judge
+from racer_env.engine.starts import place
+
+OBSERVATION_SIZE = RAY_COUNT + 5
+YAW_RATE_RANGE = 5.0
+"""Yaw rate [rad/s] that shows as 1."""
+CENTRE_DISTANCE_RANGE = 80.0
+"""Distance from the centreline that shows as 1."""
+BAD_ACTION = -1
+
+
+@entry
+def step_cars(track, rules, cars, observations, first, last):
+    """Advance cars[first:last] by one tick; returns how many episodes ended, or BAD_ACTION and nothing is done."""
+    for i in range(len(cars)):
+        for value in cars[i].action:
+            if not math.isfinite(value):
+                return BAD_ACTION
+    ended = 0
+    for i in range(first, last):
+        car = cars[i]
+        if car.x != car.located_x or car.y != car.located_y:
+            _find(track, car)
+        old_x, old_y, old_arc = car.x, car.y, car.arc
+        move(car)
+        meet_walls(track, car, old_x, old_y)
+        _find(track, car)
+        count_gates(track, car, old_x, old_y)
+        judge(rules[0], track.frame[0].length, car, old_arc)
+        _observe(track, car, observations[i])
+        ended += car.terminated or car.truncated
+    return ended
+
+
+@entry
+def start_cars(track, ranges, cars, observations, mask):
+    """Begin a new episode for the cars in the mask."""
+    for i in range(len(cars)):
+        if mask[i]:
+            place(track, cars[i], ranges)
+            _find(track, cars[i])
+            _observe(track, cars[i], observations[i])
+
+
+@part
+def _find(track, car):
+    """Set what follows from the car's position on the track."""
+    car.centre_distance, car.arc, car.half_width = locate(track, car.x, car.y)
+    car.surface = surface_at(car.centre_distance, car.half_width)
+    car.located_x, car.located_y = car.x, car.y
+
+
+@part
+def _observe(track, car, observation):
+    """Cast the rays and write the 14 values that the agent sees."""
+    cast_rays(track, car.x, car.y, car.heading, car.rays)
+    for ray in range(RAY_COUNT):
+        observation[ray] = car.rays[ray] / RAY_RANGE
+    observation[RAY_COUNT] = car.speed / MAX_SPEED
+    observation[RAY_COUNT + 1] = min(1.0, max(-1.0, car.yaw_rate / YAW_RATE_RANGE))
+    observation[RAY_COUNT + 2] = car.steer
+    observation[RAY_COUNT + 3] = car.arc / track.frame[0].length
+    observation[RAY_COUNT + 4] = min(1.0, car.centre_distance / CENTRE_DISTANCE_RANGE)

@@ -1,0 +1,17 @@
+"""Errors that users see: each says what was wrong and what to do about it."""
+
+
+class RacerError(Exception):
+    """Base of the project's own errors. The command line prints it as one line."""
+
+
+class ConfigError(RacerError):
+    """A reward or episode setting is unknown, of the wrong type, or out of range."""
+
+
+class CircuitError(RacerError):
+    """A circuit is unknown, unreadable, or cannot be driven."""
+
+
+class ActionError(RacerError):
+    """An action is not three finite numbers for each car."""

@@ -4,25 +4,29 @@ A beam is all rays that start in one square of the grid, where it is inside of t
 64 sectors. Its left-most and its right-most ray are cast. Where they first meet the same wall, every ray between
 them meets that wall between those two points: nothing else can come in between, since it would have to cross one of the
 two rays, the wall, or the place they start from. That holds for walls that do not cross, places that are
-convex, and a run of wall that is all ahead; other beams are left unknown, and their rays walk the grid.
+convex, and a run of wall that is all ahead. A run that turns back across the beam, which a ray may meet more than
+once, is not taken either. Such beams are left unknown, and their rays walk the grid.
 """
 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from racer_env.engine.compiled import building_entry, entry, part
+from racer_env.engine.compiled import entry, part
+from racer_env.engine.crossings import crossing_walls
 from racer_env.engine.rays import walk
 from racer_env.engine.tables import (
     BEAM,
-    BEAM_CELLS,
     BEAM_DIRECTIONS,
     BEAM_WALL_GAP,
     LONGEST_RUN,
+    RUN_ON,
+    SQUARE_CELLS,
     TOLERANCE,
     TrackTables,
 )
-from racer_env.engine.walls import WALL_OFFSET, walls_cross
+from racer_env.engine.walls import WALL_OFFSET
 
 MOST_POINTS = 65_535
 """Wall points that a beam can number."""
@@ -31,61 +35,48 @@ MOST_CORNERS = 24
 
 
 def add_beams(tables: TrackTables) -> TrackTables:
-    """The same tables with the beams of all squares that a car can be in."""
-    if len(tables.wall_points) > MOST_POINTS or walls_cross(tables.segments):
+    """The same tables, read-only, with the beams of all squares that a car can be in."""
+    if tables.wall_points.shape[1] > MOST_POINTS or len(crossing_walls(tables)) > 0:
+        tables.seal()
         return tables
-    reach = float(tables.stretches["width0"].max()) + WALL_OFFSET
-    count, walls = number_squares(tables, reach)
-    tables = tables._replace(
-        beams=np.zeros((count, BEAM_DIRECTIONS), BEAM), lists=np.concatenate([tables.lists, walls])
-    )
-    fill_beams(tables, np.zeros((2, MOST_CORNERS, 2)))
-    return tables
+    frame, squares = tables.frame[0], tables.squares[:-1]
+    cell, wall = tables.walls_through_cells()
+    row, column = np.divmod(cell, frame["columns"])
+    square = row // SQUARE_CELLS * frame["square_columns"] + column // SQUARE_CELLS
+    square, wall = np.unique([square, wall], axis=1)
+    squares["crossing"] = np.bincount(square, minlength=len(squares))
+    squares["walls"] = len(tables.lists) + np.cumsum(squares["crossing"]) - squares["crossing"]
+    reached = _near_centreline(tables)
+    squares["beams"][reached] = np.arange(np.count_nonzero(reached))
+    beams = np.zeros((np.count_nonzero(reached), BEAM_DIRECTIONS), BEAM)
+    tables = tables._replace(lists=np.concatenate([tables.lists, wall.astype(np.int32)]))
+    tables.seal()
+    fill_beams(tables, beams, np.zeros((2, MOST_CORNERS, 2)))
+    beams.flags.writeable = False
+    return tables._replace(beams=beams)
 
 
-@building_entry
-def number_squares(track, reach):
-    """Number the squares within reach of the centreline; returns how many they are, and the walls through them."""
-    frame = track.frame[0]
-    count, used = 0, len(track.lists)
-    walls = np.empty(4 * len(track.segments), np.int32)
-    rows, columns = track.squares.shape
-    half = BEAM_CELLS * frame.cell / 2.0
-    for row in range(rows):
-        for column in range(columns):
-            x, y = frame.left + (2 * column + 1) * half, frame.bottom + (2 * row + 1) * half
-            cell_row, cell_column = min(row * BEAM_CELLS, frame.rows - 1), min(column * BEAM_CELLS, frame.columns - 1)
-            sample = track.samples[track.lists[track.cells[cell_row * frame.columns + cell_column].samples]]
-            if (sample.x - x) ** 2 + (sample.y - y) ** 2 < (reach + 4.0 * half) ** 2:
-                square = track.squares[row, column]
-                square.beams, square.walls = count, used
-                count += 1
-                for r in range(cell_row, min(cell_row + BEAM_CELLS, frame.rows)):
-                    for c in range(cell_column, min(cell_column + BEAM_CELLS, frame.columns)):
-                        cell = track.cells[r * frame.columns + c]
-                        for j in range(cell.walls, cell.walls + cell.crossing):
-                            wall = track.lists[j]
-                            known = walls[square.walls - len(track.lists) : used - len(track.lists)]
-                            if wall not in known:
-                                if used - len(track.lists) == len(walls):
-                                    walls = np.concatenate((walls, walls))
-                                walls[used - len(track.lists)] = wall
-                                used += 1
-                square.crossing = used - square.walls
-    return count, walls[: used - len(track.lists)]
+def _near_centreline(tables: TrackTables) -> NDArray[np.bool_]:
+    """Which squares are no farther from the centreline than walls are."""
+    frame, squares = tables.frame[0], tables.squares[:-1]
+    row, column = np.divmod(np.arange(len(squares)), frame["square_columns"])
+    sample = tables.samples[tables.lists[squares["samples"]]]
+    side = SQUARE_CELLS * frame["cell"]
+    x, y = frame["left"] + (column + 0.5) * side, frame["bottom"] + (row + 0.5) * side
+    reach = float(tables.stretches["width0"].max()) + WALL_OFFSET + 2.0 * side
+    return np.asarray(np.hypot(sample["x"] - x, sample["y"] - y) < reach)
 
 
 @entry
-def fill_beams(track, corners):
+def fill_beams(track, beams, corners):
     """Set the run of wall segments of every beam that meets only one. `corners` is room to work in."""
-    rows, columns = track.squares.shape
-    for row in range(rows):
-        for column in range(columns):
-            square = track.squares[row, column]
-            if square.beams >= 0:
-                place = _open_part(track, square, row, column, corners)
-                if place >= 0:
-                    _fill_square(track, track.beams[square.beams], corners[place % 2, : place // 2])
+    for i in range(len(track.squares) - 1):
+        square = track.squares[i]
+        if square.beams >= 0:
+            row, column = i // track.frame[0].square_columns, i % track.frame[0].square_columns
+            place = _open_part(track, square, row, column, corners)
+            if place >= 0:
+                _fill_square(track, beams[square.beams], corners[place % 2, : place // 2])
 
 
 @part
@@ -94,7 +85,7 @@ def _open_part(track, square, row, column, corners):
 
     Returns twice the number of its corners, plus the plane of `corners` that they are in; or −1 if nothing is left.
     """
-    half = BEAM_CELLS * track.frame[0].cell / 2.0
+    half = SQUARE_CELLS * track.frame[0].cell / 2.0
     x, y = track.frame[0].left + (2 * column + 1) * half, track.frame[0].bottom + (2 * row + 1) * half
     for i in range(4):
         corners[0, i, 0] = x + (half if 0 < i < 3 else -half)
@@ -156,8 +147,9 @@ def _fill_square(track, beams, corners):
 @part
 def _run_between(track, left, right):
     """The run of one wall from where the left ray meets it to where the right ray does, or 0, 0 if it is not known."""
-    left_distance, left_wall = walk(track, left[0], left[1], left[2], left[3], math.inf)
-    right_distance, right_wall = walk(track, right[0], right[1], right[2], right[3], math.inf)
+    frame, cells, lists, segments = track.frame, track.cells, track.lists, track.segments
+    left_distance, left_wall = walk(frame, cells, lists, segments, left[0], left[1], left[2], left[3], math.inf)
+    right_distance, right_wall = walk(frame, cells, lists, segments, right[0], right[1], right[2], right[3], math.inf)
     size = len(track.segments) // 2
     if left_wall < 0 or right_wall < 0 or left_wall // size != right_wall // size:
         return 0, 0
@@ -171,12 +163,26 @@ def _run_between(track, left, right):
     if count > LONGEST_RUN:
         return 0, 0
     wall = left_wall // size
-    first = (start - wall * size) % size + wall * (size + 1 + LONGEST_RUN)
-    for i in range(first + 1, first + count):
-        px, py = track.wall_points[i, 0] - right[0], track.wall_points[i, 1] - right[1]
-        if (left[0] - right[0]) * py - (left[1] - right[1]) * px >= 0.0:
-            return 0, 0
-    return first, count
+    first = (start - wall * size) % size + wall * (size + 1 + RUN_ON)
+    return (first, count) if _crossed_once(track.wall_points, first, count, left, right) else (0, 0)
+
+
+@part
+def _crossed_once(points, first, count, left, right):
+    """Whether a run of wall is ahead of the line from the right to the left corner, and never turns back across the beam."""
+    edge_x, edge_y = left[0] - right[0], left[1] - right[1]
+    across = 0.0
+    for i in range(first, first + count):
+        x, y = points[0, i], points[1, i]
+        dx, dy = points[0, i + 1] - x, points[1, i + 1] - y
+        if i > first and edge_x * (y - right[1]) - edge_y * (x - right[0]) >= 0.0:
+            return False
+        left_cross, right_cross = left[2] * dy - left[3] * dx, right[2] * dy - right[3] * dx
+        if across == 0.0:
+            across = 1.0 if left_cross > 0.0 else -1.0
+        if left_cross * across <= 0.0 or right_cross * across <= 0.0:
+            return False
+    return True
 
 
 @part

@@ -19,6 +19,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _NO_ALLOCATION = {"_nrt": False}
 """Without memory management no array is reference-counted, which in a tick costs more than the work."""
+_INTERNAL = {**_OPTIONS, **_NO_ALLOCATION, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Never called from Python: nothing is compiled for that."""
 
 
 @cache
@@ -39,7 +41,12 @@ class _EngineCache(FunctionCache):  # type: ignore[misc]
 
 def part(function: Function) -> Function:
     """Compile a function that is only ever called from other compiled functions, into which it is inlined."""
-    return cast(Function, njit(forceinline=True, **_NO_ALLOCATION, **_OPTIONS)(function))
+    return cast(Function, njit(forceinline=True, **_INTERNAL)(function))
+
+
+def shared(function: Function) -> Function:
+    """As `part`, but called and not inlined: for what is large and used in several places."""
+    return cast(Function, njit(**_INTERNAL)(function))
 
 
 def entry(function: Function) -> Function:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from racer_env.engine.compiled import part
-from racer_env.engine.tables import cell_at
+from racer_env.engine.tables import square_at
 
 SEARCH_ROUNDS = 16
 """Rounds of the ternary search around the nearest coarse sample. Its small remaining error shows in the
@@ -16,33 +16,53 @@ observations of existing agents, so the rounds are part of the racer."""
 def locate(track, x, y):
     """Distance to the centreline, arc in [0, length) of the nearest point, half the road width there."""
     frame = track.frame[0]
+    stretches = track.stretches
     sample = _nearest_sample(track, frame, x, y)
-    stretch = track.samples[sample].stretch
-    best_arc = sample * frame.length / frame.samples
-    best_square = (track.samples[sample].x - x) ** 2 + (track.samples[sample].y - y) ** 2
-    low, high = best_arc - frame.spacing, best_arc + frame.spacing
-    low_stretch = high_stretch = stretch
-    for _ in range(SEARCH_ROUNDS):
-        third = (high - low) * (1.0 / 3.0)
-        a, b = low + third, high - third
-        low_stretch = stretch_at(track.stretches, low_stretch, a)
-        high_stretch = stretch_at(track.stretches, high_stretch, b)
-        square_a = _squared_distance(track.stretches[low_stretch], a, x, y)
-        square_b = _squared_distance(track.stretches[high_stretch], b, x, y)
-        nearer_a = square_a < square_b
-        low, high = (low if nearer_a else a), (b if nearer_a else high)
-        arc, square = (a if nearer_a else b), (square_a if nearer_a else square_b)
-        nearer = square < best_square
-        best_arc, best_square = (arc if nearer else best_arc), (square if nearer else best_square)
-    stretch = stretch_at(track.stretches, stretch, best_arc)
-    half_width = track.stretches[stretch].width0 + track.stretches[stretch].width1 * (
-        best_arc - track.stretches[stretch].arc
-    )
-    if best_arc < 0.0:
-        best_arc += frame.length
-    if best_arc >= frame.length:
-        best_arc -= frame.length
-    return math.sqrt(best_square), best_arc, half_width
+    near = track.samples[sample]
+    arc = sample * frame.length / frame.samples
+    square = (near.x - x) ** 2 + (near.y - y) ** 2
+    low, high = arc - frame.spacing, arc + frame.spacing
+    first, last = stretch_at(stretches, near.stretch, low), stretch_at(stretches, near.stretch, high)
+    rounds = SEARCH_ROUNDS
+    while rounds > 0 and first != last:
+        a, b = _thirds(low, high)
+        stretch_a, stretch_b = stretch_at(stretches, first, a), stretch_at(stretches, last, b)
+        square_a = _squared_distance(stretches[stretch_a], a, x, y)
+        square_b = _squared_distance(stretches[stretch_b], b, x, y)
+        if square_a < square_b:
+            last = stretch_b
+        else:
+            first = stretch_a
+        low, high, arc, square = _narrowed(low, high, arc, square, a, b, square_a, square_b)
+        rounds -= 1
+    stretch = stretches[first]
+    for _ in range(rounds):
+        a, b = _thirds(low, high)
+        square_a, square_b = _squared_distance(stretch, a, x, y), _squared_distance(stretch, b, x, y)
+        low, high, arc, square = _narrowed(low, high, arc, square, a, b, square_a, square_b)
+    stretch = stretches[stretch_at(stretches, near.stretch, arc)]
+    half_width = stretch.width0 + stretch.width1 * (arc - stretch.arc)
+    if arc < 0.0:
+        arc += frame.length
+    if arc >= frame.length:
+        arc -= frame.length
+    return math.sqrt(square), arc, half_width
+
+
+@part
+def _thirds(low, high):
+    third = (high - low) * (1.0 / 3.0)
+    return low + third, high - third
+
+
+@part
+def _narrowed(low, high, arc, square, a, b, square_a, square_b):
+    """One round of the search: the third beyond the farther point goes, the nearer point counts if it is the best."""
+    nearer_a = square_a < square_b
+    low, high = (low if nearer_a else a), (b if nearer_a else high)
+    candidate, distance = (a if nearer_a else b), (square_a if nearer_a else square_b)
+    better = distance < square
+    return low, high, (candidate if better else arc), (distance if better else square)
 
 
 @part
@@ -71,13 +91,13 @@ def stretch_at(stretches, stretch, arc):
 
 @part
 def _nearest_sample(track, frame, x, y):
-    cell = track.cells[cell_at(frame, x, y)]
+    square = track.squares[square_at(frame, x, y)]
     nearest, best = 0, np.inf
-    for j in range(cell.samples, cell.samples + cell.candidates):
+    for j in range(square.samples, square.samples + square.candidates):
         i = track.lists[j]
-        square = (track.samples[i].x - x) ** 2 + (track.samples[i].y - y) ** 2
-        if square < best:
-            nearest, best = i, square
+        distance = (track.samples[i].x - x) ** 2 + (track.samples[i].y - y) ** 2
+        if distance < best:
+            nearest, best = i, distance
     return nearest
 
 

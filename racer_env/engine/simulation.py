@@ -108,7 +108,7 @@ class Simulation:
         )
         self.configure(config)
         self.start_from(start or Start())
-        self._step = bind(step_cars, self._tables, self._rules, self._cars, self._observations, 0, num_cars)
+        self._step = bind(step_cars, *self._arguments, 0, num_cars)
         self._begin = bind(start_cars, self._tables, self._ranges, self._cars, self._observations, self._all)
         threads = max(1, min(threads, os.cpu_count() or 1, num_cars // CARS_PER_THREAD))
         self._chunks = [(num_cars * i // threads, num_cars * (i + 1) // threads) for i in range(threads)]
@@ -119,7 +119,7 @@ class Simulation:
     def configure(self, config: Config | Mapping[str, Any] | None) -> None:
         """Use other reward weights and episode limits from the next step on."""
         self.config = parse_config(config)
-        self._rules = self.config.table()
+        self._arguments = (self._tables, self.config.table(), self._cars, self._observations)
 
     def start_from(self, start: Start) -> None:
         """Start the episodes from now on here."""
@@ -145,34 +145,40 @@ class Simulation:
     def step(self, actions: ArrayLike) -> StepResult:
         """Advance every car by one tick. Actions are N rows of steer, throttle, brake, clamped to their ranges."""
         try:
-            if np.shape(actions) != self._actions.shape:
-                raise ValueError(f"shape {np.shape(actions)}")
+            if getattr(actions, "shape", None) != self._actions.shape:
+                actions = self._in_rows(actions)
             self._actions[...] = actions
         except (TypeError, ValueError) as error:
             raise ActionError(
                 f"actions must be {self.num_cars} rows of steer, throttle, brake as finite numbers: {error}"
             ) from None
-        if self._advance():
-            self._start_ended()
+        ended = self._step(*self._arguments, 0, self.num_cars) if self._pool is None else self._step_on_threads()
+        if ended:
+            self._finish(ended)
         return self._result
 
-    def _advance(self) -> int:
-        arguments = (self._tables, self._rules, self._cars, self._observations)
-        if self._pool is None:
-            ended: int = self._step(*arguments, 0, self.num_cars)
-        else:
-            others = [self._pool.submit(self._step, *arguments, first, last) for first, last in self._chunks[1:]]
-            counts = [self._step(*arguments, *self._chunks[0]), *(other.result() for other in others)]
-            ended = BAD_ACTION if BAD_ACTION in counts else sum(counts)
+    def _in_rows(self, actions: ArrayLike) -> Floats:
+        array = np.asarray(actions, dtype=np.float64)
+        if array.shape != self._actions.shape:
+            raise ValueError(f"this is an array of shape {array.shape}")
+        return array
+
+    def _step_on_threads(self) -> int:
+        assert self._pool is not None
+        others = [self._pool.submit(self._step, *self._arguments, first, last) for first, last in self._chunks[1:]]
+        counts = [self._step(*self._arguments, *self._chunks[0]), *(other.result() for other in others)]
+        return BAD_ACTION if BAD_ACTION in counts else sum(counts)
+
+    def _finish(self, ended: int) -> None:
+        """After a tick in which episodes ended, or in which an action was no number."""
         if ended == BAD_ACTION:
             self._actions[...] = 0.0
             raise ActionError("actions must be finite numbers; nothing was stepped")
-        return ended
+        if self.auto_reset:
+            self._start_ended()
 
     def _start_ended(self) -> None:
         """Keep the last observation and state of the cars that ended, and start their next episode."""
-        if not self.auto_reset:
-            return
         ended = np.logical_or(self._result.terminated, self._result.truncated, out=self._ended)
         self._result.final_observations[ended] = self._observations[ended]
         self._final_cars[ended] = self._cars[ended]

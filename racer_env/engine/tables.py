@@ -5,10 +5,13 @@ Every question a tick asks about the track is answered from the cell a point lie
 - which walls can be touched here: the cell's segments that are within `WALL_NEAR` of it,
 - which walls a ray can hit here: the first of those, the ones that pass through the cell,
 - how far a ray may jump: the side of the largest wall-free square of cells ahead, one for each quadrant,
-- which coarse centreline samples can be the nearest one: the cell's samples.
+
+and, for a square of a few cells,
+- which coarse centreline samples can be the nearest one,
+- which run of wall the rays into each direction meet (see `beams`).
 
 So no question scans the track, and none needs to remember where the car was. A point outside of the grid
-gets the last cell, which lists everything: slow, and as right as the others. A grid of one cell is
+gets the last cell and square, which list everything: slow, and as right as the others. A grid of one cell is
 plain brute force.
 """
 
@@ -19,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.engine.centreline import CHORDS_PER_SEGMENT, Centreline, Floats
-from racer_env.engine.compiled import building_entry, entry, part
+from racer_env.engine.compiled import part
 
 CELL_SIZE = 4.0
 """Side of a grid cell: not below the longest move in one tick plus the collision radius."""
@@ -29,20 +32,26 @@ WALL_NEAR = 2.0
 """Closer than this to a wall counts as wall contact in info and in the reward."""
 TOLERANCE = 1e-6
 """Cells list what passes them this close by, so that rounding at a cell's edge loses nothing."""
-LONGEST_JUMP = 255
+LONGEST_JUMP = 50
 """Most cells that a ray crosses in one jump."""
-BEAM_CELLS = 2
-"""Grid cells along the side of a square from which a beam of rays starts (see `beams`)."""
+ZOOM = 4
+"""How much smaller cells get from one level to the next while the candidates are narrowed down."""
+SQUARE_CELLS = 3
+"""Cells along the side of a square."""
 BEAM_DIRECTIONS = 64
 """Beams around a full turn: a power of two, and a whole number of them between two rays of a car."""
 BEAM_WALL_GAP = 0.5
 """A beam starts from points that are at least this far inside of the walls around."""
 LONGEST_RUN = 48
 """Most wall segments that a beam may meet."""
+RUN_BLOCK = 8
+"""Wall points that are looked at together."""
+RUN_ON = LONGEST_RUN + RUN_BLOCK
+"""Wall points that are repeated past the end of a wall."""
 
 FRAME = np.dtype([
     ("length", "f8"), ("samples", "i8"), ("spacing", "f8"), ("gates", "i8"),
-    ("left", "f8"), ("bottom", "f8"), ("cells_per_unit", "f8"), ("cell", "f8"), ("columns", "i8"), ("rows", "i8"),
+    ("left", "f8"), ("bottom", "f8"), ("cells_per_unit", "f8"), ("cell", "f8"), ("columns", "i8"), ("rows", "i8"), ("square_columns", "i8"), ("square_rows", "i8"),
 ])  # fmt: skip
 """Figures of the whole track and of its grid."""
 
@@ -58,15 +67,17 @@ SEGMENT = np.dtype([("x", "f8"), ("y", "f8"), ("dx", "f8"), ("dy", "f8"), ("per_
 a cross product with it the distance from its line, positive on the side of the road."""
 
 CELL = np.dtype([
-    ("walls", "i4"), ("crossing", "i4"), ("near", "i4"), ("samples", "i4"), ("candidates", "i4"), ("jump", "u1", 4),
+    ("walls", "i4"), ("crossing", "i4"), ("near", "i4"), ("jump", "u1", 4),
 ])  # fmt: skip
 """Where the cell's walls start in `lists`, how many cross it, how many are near (the crossing ones first);
-where its centreline candidates start, and how many they are; jumps towards +x+y, −x+y, +x−y, −x−y."""
+jumps towards +x+y, −x+y, +x−y, −x−y."""
 
 
-SQUARE = np.dtype([("beams", "i4"), ("walls", "i4"), ("crossing", "i4")])
-"""A square that beams start from: its row in `beams`, or −1; where the walls that pass through it start in
-`lists`, and how many they are."""
+SQUARE = np.dtype([
+    ("samples", "i4"), ("candidates", "i4"), ("walls", "i4"), ("crossing", "i4"), ("beams", "i4"),
+])  # fmt: skip
+"""Where the square's centreline candidates start in `lists`, and how many they are; where the walls through it start,
+and how many they are; its row in `beams`, or −1."""
 
 BEAM = np.dtype([("first", "u2"), ("count", "u2")])
 """The run of wall segments that a beam of rays meets: index of its first point in `wall_points`, and how many
@@ -74,7 +85,7 @@ segments; none where it is not known to be one run."""
 
 
 class TrackTables(NamedTuple):
-    """What compiled functions get of a track. All arrays are read-only."""
+    """What compiled functions get of a track."""
 
     frame: NDArray[np.void]
     stretches: NDArray[np.void]
@@ -84,45 +95,65 @@ class TrackTables(NamedTuple):
     cells: NDArray[np.void]
     lists: NDArray[np.int32]
     wall_points: Floats
-    """Inner wall, then outer wall, each run on past its end by LONGEST_RUN points so that no run wraps."""
+    """x and y of the inner, then the outer wall, each run on past its end so that no run of points wraps."""
     squares: NDArray[np.void]
     beams: NDArray[np.void]
+
+    def walls_through_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Every pair of a cell and a wall that passes through it, in the order of the cells."""
+        counts = self.cells["crossing"][:-1].astype(np.int64)
+        cell = np.repeat(np.arange(len(counts)), counts)
+        within = np.arange(len(cell)) - (np.cumsum(counts) - counts)[cell]
+        return cell, self.lists[self.cells["walls"][cell] + within]
+
+    def seal(self) -> None:
+        """Make all arrays read-only."""
+        for table in self:
+            table.flags.writeable = False
 
 
 def build_tables(
     line: Centreline, inner: Floats, outer: Floats, gates: Floats, cell_size: float = CELL_SIZE
 ) -> TrackTables:
+    """All tables of a track but the beams, which `beams` adds."""
     count = max(100, math.ceil(line.length / 2.0))
-    spacing = line.length / count
-    stretches, first = _stretches(line, spacing)
-    samples = np.zeros(count, SAMPLE)
     arcs = np.arange(count) * line.length / count
+    stretches, first = _stretches(line, line.length / count)
     points = line.points(arcs)
+    samples = np.zeros(count, SAMPLE)
     samples["x"], samples["y"] = points[:, 0], points[:, 1]
     samples["stretch"] = first + np.clip(np.searchsorted(line.arcs, arcs, side="right") - 1, 0, len(line.arcs) - 2)
     segments = np.concatenate([_segments(inner, points[0]), _segments(outer, points[0])])
-
-    frame = np.zeros(1, FRAME)
-    frame["length"], frame["samples"], frame["spacing"], frame["gates"] = line.length, count, spacing, len(gates)
-    low = np.minimum(inner.min(axis=0), outer.min(axis=0)) - WALL_NEAR - CELL_SIZE
-    high = np.maximum(inner.max(axis=0), outer.max(axis=0)) + WALL_NEAR + CELL_SIZE
-    width, height = (float(extent) for extent in high - low)
-    cell = min(max(cell_size, math.sqrt(width * height / MOST_CELLS)), max(width, height))
-    frame["left"], frame["bottom"], frame["cell"], frame["cells_per_unit"] = low[0], low[1], cell, 1.0 / cell
-    frame["columns"], frame["rows"] = math.ceil(width / cell), math.ceil(height / cell)
+    frame = _frame(np.concatenate([inner, outer]), cell_size)
+    frame["length"], frame["samples"], frame["spacing"] = line.length, count, line.length / count
+    frame["gates"] = len(gates)
 
     cells = np.zeros(int(frame["columns"][0] * frame["rows"][0]) + 1, CELL)
-    lists = np.concatenate([fill_walls(frame, segments, cells), fill_candidates(frame, samples, cells)])
-    cells["samples"] += len(lists) - int(cells["candidates"].sum())
-    fill_jumps(frame, cells)
-    squares = np.zeros((math.ceil(frame["rows"][0] / BEAM_CELLS), math.ceil(frame["columns"][0] / BEAM_CELLS)), SQUARE)
+    walls = _fill_walls(frame[0], segments, cells)
+    _fill_jumps(frame[0], cells)
+    squares = np.zeros(int(frame["square_columns"][0] * frame["square_rows"][0]) + 1, SQUARE)
     squares["beams"] = -1
+    candidates = _fill_candidates(frame[0], samples, squares)
+    squares["samples"] += len(walls)
     return TrackTables(
-        frame, stretches, samples, segments, np.array(gates), cells, lists,
-        wall_points=np.concatenate([np.resize(wall[:-1], (len(wall) + LONGEST_RUN, 2)) for wall in (inner, outer)]),
+        frame, stretches, samples, segments, np.array(gates), cells, np.concatenate([walls, candidates]),
+        wall_points=np.concatenate([np.resize(wall[:-1], (len(wall) + RUN_ON, 2)) for wall in (inner, outer)]).T.copy(),
         squares=squares,
         beams=np.zeros((0, BEAM_DIRECTIONS), BEAM),
     )  # fmt: skip
+
+
+def _frame(points: Floats, cell_size: float) -> NDArray[np.void]:
+    """The grid around these points, with a cell to spare on every side."""
+    low = points.min(axis=0) - WALL_NEAR - CELL_SIZE
+    width, height = (float(extent) for extent in points.max(axis=0) + WALL_NEAR + CELL_SIZE - low)
+    cell = min(max(cell_size, math.sqrt(width * height / MOST_CELLS)), max(width, height))
+    frame = np.zeros(1, FRAME)
+    frame["left"], frame["bottom"], frame["cell"], frame["cells_per_unit"] = low[0], low[1], cell, 1.0 / cell
+    for across, extent in (("columns", width), ("rows", height)):
+        frame[across] = math.ceil(extent / cell)
+        frame[f"square_{across}"] = math.ceil(extent / cell / SQUARE_CELLS)
+    return frame
 
 
 def _stretches(line: Centreline, spacing: float) -> tuple[NDArray[np.void], int]:
@@ -178,11 +209,19 @@ def _segments(wall: Floats, road: Floats) -> NDArray[np.void]:
 @part
 def cell_at(frame, x, y):
     """The index of the cell a point lies in; the last one, which lists everything, outside of the grid."""
-    column = (x - frame.left) * frame.cells_per_unit
-    row = (y - frame.bottom) * frame.cells_per_unit
+    column, row = (x - frame.left) * frame.cells_per_unit, (y - frame.bottom) * frame.cells_per_unit
     if 0.0 <= column < frame.columns and 0.0 <= row < frame.rows:
         return int(row) * frame.columns + int(column)
     return frame.columns * frame.rows
+
+
+@part
+def square_at(frame, x, y):
+    """The index of the square a point lies in; the last one, which lists everything, outside of the grid."""
+    column, row = (x - frame.left) * frame.cells_per_unit, (y - frame.bottom) * frame.cells_per_unit
+    if 0.0 <= column < frame.columns and 0.0 <= row < frame.rows:
+        return int(row) // SQUARE_CELLS * frame.square_columns + int(column) // SQUARE_CELLS
+    return frame.square_columns * frame.square_rows
 
 
 @part
@@ -194,153 +233,88 @@ def squared_distance(segment, x, y):
     return ox * ox + oy * oy
 
 
-@part
-def passes_through(segment, x, y, half):
-    """Whether a segment meets the square of this centre and half side (separating axes)."""
-    half += TOLERANCE
-    ax, ay = segment.x - x, segment.y - y
-    bx, by = ax + segment.dx, ay + segment.dy
-    if min(ax, bx) > half or max(ax, bx) < -half or min(ay, by) > half or max(ay, by) < -half:
-        return False
-    return abs(ax * segment.dy - ay * segment.dx) <= half * (abs(segment.dx) + abs(segment.dy))
-
-
-@building_entry
-def fill_walls(frames, segments, cells):
+def _fill_walls(frame: np.void, segments: NDArray[np.void], cells: NDArray[np.void]) -> NDArray[np.int32]:
     """Set the walls of every cell; returns their lists, those that pass through a cell before those near it."""
-    frame = frames[0]
-    half = frame.cell / 2.0
+    half = frame["cell"] / 2.0
     reach = half * math.sqrt(2.0) + WALL_NEAR + TOLERANCE
-    everything = len(cells) - 1
-    lists = np.empty(0, np.int32)
-    for fill in (False, True):
-        for i in range(len(segments)):
-            segment = segments[i]
-            left, right = min(0.0, segment.dx) - reach, max(0.0, segment.dx) + reach
-            low, high = min(0.0, segment.dy) - reach, max(0.0, segment.dy) + reach
-            first_column = max(0, int((segment.x + left - frame.left) * frame.cells_per_unit))
-            last_column = min(frame.columns - 1, int((segment.x + right - frame.left) * frame.cells_per_unit))
-            first_row = max(0, int((segment.y + low - frame.bottom) * frame.cells_per_unit))
-            last_row = min(frame.rows - 1, int((segment.y + high - frame.bottom) * frame.cells_per_unit))
-            for row in range(first_row, last_row + 1):
-                for column in range(first_column, last_column + 1):
-                    x = frame.left + (column + 0.5) * frame.cell
-                    y = frame.bottom + (row + 0.5) * frame.cell
-                    if squared_distance(segment, x, y) <= reach * reach:
-                        crosses = passes_through(segment, x, y, half)
-                        _note_wall(cells[row * frame.columns + column], i, crosses, fill, lists)
-            _note_wall(cells[everything], i, True, fill, lists)
-        if not fill:
-            total = 0
-            for c in range(len(cells)):
-                cells[c].walls = total
-                total += cells[c].near
-                cells[c].near = cells[c].crossing
-                cells[c].crossing = 0
-            lists = np.empty(total, np.int32)
-    return lists
+    starts = np.stack([segments["x"], segments["y"]], axis=1) - (frame["left"], frame["bottom"])
+    ways = np.stack([segments["dx"], segments["dy"]], axis=1)
+    limits = np.array([frame["columns"], frame["rows"]]) - 1
+    low = np.clip((np.minimum(starts, starts + ways) - reach) // frame["cell"], 0, limits).astype(np.int64)
+    high = np.clip((np.maximum(starts, starts + ways) + reach) // frame["cell"], 0, limits).astype(np.int64)
+    window = np.indices((high - low).max(axis=0) + 1).reshape(2, -1).T
+    places = low[:, None] + window
+    wall, step = np.nonzero((places <= high[:, None]).all(axis=2))
+    place = places[wall, step]
+
+    offset = (place + 0.5) * frame["cell"] - starts[wall]
+    way = ways[wall]
+    along = np.clip(np.sum(offset * way, axis=1) * segments["per_square"][wall], 0.0, 1.0)
+    gap = offset - along[:, None] * way
+    beyond = np.abs(offset[:, 0] * way[:, 1] - offset[:, 1] * way[:, 0])
+    grown = half + TOLERANCE
+    crosses = beyond <= grown * np.abs(way).sum(axis=1)
+    for axis in (0, 1):
+        first, second = -offset[:, axis], way[:, axis] - offset[:, axis]
+        crosses &= (np.minimum(first, second) <= grown) & (np.maximum(first, second) >= -grown)
+
+    near = np.sum(gap * gap, axis=1) <= reach * reach
+    wall, crosses, cell = wall[near], crosses[near], (place[:, 1] * frame["columns"] + place[:, 0])[near]
+    order = np.lexsort((wall, ~crosses, cell))
+    outside = len(cells) - 1
+    cells["near"] = np.bincount(cell, minlength=len(cells))
+    cells["crossing"] = np.bincount(cell[crosses], minlength=len(cells))
+    cells["near"][outside] = cells["crossing"][outside] = len(segments)
+    cells["walls"] = np.cumsum(cells["near"]) - cells["near"]
+    return np.concatenate([wall[order], np.arange(len(segments))]).astype(np.int32)
 
 
-@part
-def _note_wall(cell, segment, crosses, fill, lists):
-    """Count a wall for a cell, or, once there is room for it, write it down.
+def _fill_candidates(frame: np.void, samples: NDArray[np.void], squares: NDArray[np.void]) -> NDArray[np.int32]:
+    """Set which coarse centreline samples are nearest to some point of a square; returns the lists.
 
-    While writing, `near` runs on from where the crossing ones will end.
+    Works from one square over everything down to the small ones: a sample that is nearest somewhere in a square was
+    nearest somewhere in the larger square around it. The difference of the squared distances to two samples is
+    linear over a square, so each is compared with the one nearest to the centre at a single corner.
     """
-    if crosses:
-        if fill:
-            lists[cell.walls + cell.crossing] = segment
-        cell.crossing += 1
-    elif fill:
-        lists[cell.walls + cell.near] = segment
-    if not (crosses and fill):
-        cell.near += 1
+    lists = np.arange(len(samples))
+    starts, counts, columns = np.zeros(1, np.int64), np.array([len(samples)]), 1
+    level = math.ceil(math.log(max(frame["square_columns"], frame["square_rows"], 2), ZOOM) - 1e-9)
+    for scale in (ZOOM**k for k in reversed(range(level))):
+        half = scale * SQUARE_CELLS * frame["cell"] / 2.0
+        new_columns, new_rows = -(-frame["square_columns"] // scale), -(-frame["square_rows"] // scale)
+        row, column = np.divmod(np.arange(new_columns * new_rows), new_columns)
+        parent = row // ZOOM * columns + column // ZOOM
+        columns, counts = new_columns, counts[parent]
+        first = np.cumsum(counts) - counts
+        place = np.repeat(np.arange(len(parent)), counts)
+        sample = lists[np.arange(len(place)) + (starts[parent] - first)[place]]
+
+        x, y = samples["x"][sample], samples["y"][sample]
+        distance = (x - (frame["left"] + (2 * column + 1) * half)[place]) ** 2
+        distance += (y - (frame["bottom"] + (2 * row + 1) * half)[place]) ** 2
+        least = np.minimum.reduceat(distance, first)
+        nearest = np.empty(len(parent), np.int64)
+        nearest[place[distance == least[place]]] = sample[distance == least[place]]
+        apart = np.abs(x - samples["x"][nearest][place]) + np.abs(y - samples["y"][nearest][place])
+        kept = distance - least[place] <= 2.0 * half * apart + TOLERANCE
+        lists, counts = sample[kept], np.bincount(place[kept], minlength=len(parent))
+        starts = np.cumsum(counts) - counts
+    squares["samples"] = np.append(starts, len(lists))
+    squares["candidates"] = np.append(counts, len(samples))
+    return np.concatenate([lists, np.arange(len(samples))]).astype(np.int32)
 
 
-@entry
-def fill_jumps(frames, cells):
+def _fill_jumps(frame: np.void, cells: NDArray[np.void]) -> None:
     """Set how many cells ahead, in each quadrant, the largest wall-free square of cells reaches."""
-    frame = frames[0]
+    open_cells = (cells["crossing"][:-1] == 0).reshape(frame["rows"], frame["columns"])
     for quadrant in range(4):
-        step_x, step_y = (1, -1)[quadrant & 1], (1, -1)[quadrant >> 1]
-        for r in range(frame.rows):
-            row = frame.rows - 1 - r if step_y > 0 else r
-            for c in range(frame.columns):
-                column = frame.columns - 1 - c if step_x > 0 else c
-                cell = cells[row * frame.columns + column]
-                if cell.crossing > 0:
-                    continue
-                smallest = LONGEST_JUMP - 1
-                if 0 <= row + step_y < frame.rows and 0 <= column + step_x < frame.columns:
-                    beside = cells[row * frame.columns + column + step_x].jump[quadrant]
-                    above = cells[(row + step_y) * frame.columns + column].jump[quadrant]
-                    across = cells[(row + step_y) * frame.columns + column + step_x].jump[quadrant]
-                    smallest = min(smallest, beside, above, across)
-                else:
-                    smallest = 0
-                cell.jump[quadrant] = smallest + 1
-
-
-@building_entry
-def fill_candidates(frames, samples, cells):
-    """Set the coarse centreline samples of every cell that are nearest to some point of it; returns the lists.
-
-    Works from one square over everything down to the cells, a quarter of the side at a time: a sample
-    that is nearest somewhere in a square was nearest somewhere in the larger square around it.
-    """
-    frame = frames[0]
-    level = 0
-    while 4**level < max(frame.columns, frame.rows):
-        level += 1
-    starts = np.zeros(2, np.int64)
-    starts[1] = len(samples)
-    lists = np.arange(len(samples)).astype(np.int32)
-    columns, rows = 1, 1
-    while level > 0:
-        level -= 1
-        scale = 4**level
-        new_columns = (frame.columns + scale - 1) // scale
-        new_rows = (frame.rows + scale - 1) // scale
-        new_starts = np.zeros(new_columns * new_rows + 1, np.int64)
-        new_lists = np.empty(max(64, 4 * len(lists)), np.int32)
-        used = 0
-        half = scale * frame.cell / 2.0
-        for row in range(new_rows):
-            for column in range(new_columns):
-                x = frame.left + (2 * column + 1) * half
-                y = frame.bottom + (2 * row + 1) * half
-                parent = (row // 4) * columns + column // 4
-                known = lists[starts[parent] : starts[parent + 1]]
-                if used + len(known) > len(new_lists):
-                    new_lists = np.concatenate((new_lists, np.empty(len(new_lists) + len(known), np.int32)))
-                used += _nearest_somewhere(samples, known, x, y, half, new_lists[used:])
-                new_starts[row * new_columns + column + 1] = used
-        starts, lists, columns, rows = new_starts, new_lists[:used], new_columns, new_rows
-    for c in range(len(cells) - 1):
-        cells[c].samples = starts[c]
-        cells[c].candidates = starts[c + 1] - starts[c]
-    cells[len(cells) - 1].samples = len(lists)
-    cells[len(cells) - 1].candidates = len(samples)
-    return np.concatenate((lists, np.arange(len(samples)).astype(np.int32)))
-
-
-@part
-def _nearest_somewhere(samples, known, x, y, half, found):
-    """Write down which of the known samples are nearest to some point of a square; returns how many.
-
-    The difference of the squared distances to two samples is linear over the square, so comparing each
-    with the one nearest to the centre is a test at one corner.
-    """
-    best, best_square = known[0], np.inf
-    for i in known:
-        square = (samples[i].x - x) ** 2 + (samples[i].y - y) ** 2
-        if square < best_square:
-            best, best_square = i, square
-    count = 0
-    for i in known:
-        dx, dy = samples[i].x - samples[best].x, samples[i].y - samples[best].y
-        square = (samples[i].x - x) ** 2 + (samples[i].y - y) ** 2
-        if square - best_square <= 2.0 * half * (abs(dx) + abs(dy)) + TOLERANCE:
-            found[count] = i
-            count += 1
-    return count
+        turned = open_cells[:: -1 if quadrant & 2 else 1, :: -1 if quadrant & 1 else 1]
+        jump = np.zeros(turned.shape, np.uint8)
+        fits = turned
+        while fits.any() and jump.max(initial=0) < LONGEST_JUMP:
+            jump += fits
+            larger = np.zeros_like(fits)
+            larger[:-1, :-1] = fits[:-1, :-1] & fits[1:, :-1] & fits[:-1, 1:] & fits[1:, 1:]
+            fits = larger
+        turned_back = jump[:: -1 if quadrant & 2 else 1, :: -1 if quadrant & 1 else 1]
+        cells["jump"][:-1, quadrant] = turned_back.reshape(-1)

@@ -59,10 +59,7 @@ class Track:
 
     def tables_with_cells(self, cell_size: float) -> TrackTables:
         """Tables with another size of grid cell. One cell over everything (infinite size) is plain brute force."""
-        tables = add_beams(build_tables(self.centreline, self.inner, self.outer, self.gates, cell_size))
-        for table in tables:
-            table.flags.writeable = False
-        return tables
+        return add_beams(build_tables(self.centreline, self.inner, self.outer, self.gates, cell_size))
 
 
 def build_track(control_points: ArrayLike, gate_count: int = DEFAULT_GATES, circuit: Circuit | None = None) -> Track:

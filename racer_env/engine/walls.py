@@ -102,7 +102,3 @@ def _smooth(values: Floats, reach: int, passes: int) -> Floats:
 def _area(closed: Floats) -> float:
     x, y = closed[:, 0], closed[:, 1]
     return float(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) / 2.0)
-
-
-def walls_cross(segments):
-    return False

@@ -1,4 +1,34 @@
-"""The racing engine: arrays in, arrays out; no files but circuits, no clock, no globals."""
+"""The racing engine: arrays in, arrays out; no clock, no globals, nothing random but seeded starts."""
 
+from racer_env.engine.car import CAR, COMPONENTS, DT, TICKS_PER_SECOND
+from racer_env.engine.circuits import Circuit, Medals, circuits, load_circuit
+from racer_env.engine.config import Config, load_config, parse_config
+from racer_env.engine.driver import Driver
 from racer_env.engine.simulation import Simulation, SimulationState, StepResult
+from racer_env.engine.starts import ANYWHERE, Start
 from racer_env.engine.track import Track, build_track
+from racer_env.engine.warm_up import warm_up, warm_up_in_background
+
+__all__ = [
+    "ANYWHERE",
+    "CAR",
+    "COMPONENTS",
+    "DT",
+    "TICKS_PER_SECOND",
+    "Circuit",
+    "Config",
+    "Driver",
+    "Medals",
+    "Simulation",
+    "SimulationState",
+    "Start",
+    "StepResult",
+    "Track",
+    "build_track",
+    "circuits",
+    "load_circuit",
+    "load_config",
+    "parse_config",
+    "warm_up",
+    "warm_up_in_background",
+]

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine.compiled import entry, part
+from racer_env.engine.compiled import Compiled, entry, part
 from racer_env.engine.crossings import crossing_walls
 from racer_env.engine.rays import walk
 from racer_env.engine.tables import (
@@ -27,6 +27,9 @@ from racer_env.engine.tables import (
     TrackTables,
 )
 from racer_env.engine.walls import WALL_OFFSET
+
+Ray = tuple[float, float, float, float]
+"""Start and direction."""
 
 MOST_POINTS = 65_535
 """Wall points that a beam can number."""
@@ -68,7 +71,7 @@ def _near_centreline(tables: TrackTables) -> NDArray[np.bool_]:
 
 
 @entry
-def fill_beams(track, beams, corners):
+def fill_beams(track: Compiled, beams: Compiled, corners: Compiled) -> None:
     """Set the run of wall segments of every beam that meets only one. `corners` is room to work in."""
     for i in range(len(track.squares) - 1):
         square = track.squares[i]
@@ -80,7 +83,7 @@ def fill_beams(track, beams, corners):
 
 
 @part
-def _open_part(track, square, row, column, corners):
+def _open_part(track: Compiled, square: Compiled, row: int, column: int, corners: Compiled) -> int:
     """Cut a square by the walls through it.
 
     Returns twice the number of its corners, plus the plane of `corners` that they are in; or −1 if nothing is left.
@@ -102,7 +105,7 @@ def _open_part(track, square, row, column, corners):
 
 
 @part
-def _cut(wall, corners, kept):
+def _cut(wall: Compiled, corners: Compiled, kept: Compiled) -> int:
     """Keep what of a convex place is on the inside of a wall's line; returns the number of corners kept."""
     count = 0
     for i in range(len(corners)):
@@ -120,7 +123,7 @@ def _cut(wall, corners, kept):
 
 
 @part
-def _fill_square(track, beams, corners):
+def _fill_square(track: Compiled, beams: Compiled, corners: Compiled) -> None:
     """Set the beams of one place, given by its corners."""
     sector = 2.0 * math.pi / BEAM_DIRECTIONS
     for direction in range(BEAM_DIRECTIONS):
@@ -145,7 +148,7 @@ def _fill_square(track, beams, corners):
 
 
 @part
-def _run_between(track, left, right):
+def _run_between(track: Compiled, left: Ray, right: Ray) -> tuple[int, int]:
     """The run of one wall from where the left ray meets it to where the right ray does, or 0, 0 if it is not known."""
     frame, cells, lists, segments = track.frame, track.cells, track.lists, track.segments
     left_distance, left_wall = walk(frame, cells, lists, segments, left[0], left[1], left[2], left[3], math.inf)
@@ -168,8 +171,8 @@ def _run_between(track, left, right):
 
 
 @part
-def _crossed_once(points, first, count, left, right):
-    """Whether a run of wall is ahead of the line from the right to the left corner, and never turns back across the beam."""
+def _crossed_once(points: Compiled, first: int, count: int, left: Ray, right: Ray) -> bool:
+    """Whether a run of wall is ahead of the line between both corners, and never turns back across the beam."""
     edge_x, edge_y = left[0] - right[0], left[1] - right[1]
     across = 0.0
     for i in range(first, first + count):
@@ -186,7 +189,7 @@ def _crossed_once(points, first, count, left, right):
 
 
 @part
-def _end_met(segment, ray, distance):
+def _end_met(segment: Compiled, ray: Ray, distance: float) -> int:
     """−1 or 1 where a ray meets a wall segment at its first or last point, so that its neighbour may be met too."""
     x, y = ray[0] + distance * ray[2] - segment.x, ray[1] + distance * ray[3] - segment.y
     along = (x * segment.dx + y * segment.dy) * segment.per_square

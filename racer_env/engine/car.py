@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from racer_env.engine.compiled import part
+from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.rays import RAY_COUNT
 
 DT = 1.0 / 60.0
@@ -66,7 +66,7 @@ speed; `random` is the car's own random state, for its starts.
 
 
 @part
-def wrap_angle(angle):
+def wrap_angle(angle: float) -> float:
     """The same angle in [−π, π]."""
     if -math.pi <= angle <= math.pi:
         return angle
@@ -74,7 +74,7 @@ def wrap_angle(angle):
 
 
 @part
-def surface_at(centre_distance, half_width):
+def surface_at(centre_distance: float, half_width: float) -> int:
     if centre_distance <= half_width:
         return ROAD
     if centre_distance <= half_width + SHOULDER_WIDTH:
@@ -83,7 +83,7 @@ def surface_at(centre_distance, half_width):
 
 
 @part
-def move(car):
+def move(car: Compiled) -> None:
     """Inputs, heading, speed, grip and position for one tick, as if there were no walls."""
     speed, heading = car.speed, car.heading
     grip, factor = GRIP[car.surface], SPEED_FACTOR[car.surface]
@@ -110,7 +110,7 @@ def move(car):
 
 
 @part
-def _follow_inputs(car):
+def _follow_inputs(car: Compiled) -> None:
     """The car's own steer, throttle and brake follow the driver's, each at its rate."""
     car.steer += (min(1.0, max(-1.0, car.action[0])) - car.steer) * _STEER_STEP
     car.throttle += (min(1.0, max(0.0, car.action[1])) - car.throttle) * _THROTTLE_STEP
@@ -118,7 +118,7 @@ def _follow_inputs(car):
 
 
 @part
-def _turn(wheel_angle, speed):
+def _turn(wheel_angle: float, speed: float) -> float:
     """By how much the heading changes when the front and the rear axle have each rolled on for one tick."""
     if speed <= CRAWL_SPEED:
         return wheel_angle * speed * DT
@@ -127,7 +127,7 @@ def _turn(wheel_angle, speed):
 
 
 @part
-def _forward_speed(car, speed, factor):
+def _forward_speed(car: Compiled, speed: float, factor: float) -> float:
     """The speed after engine, brake, drag and rolling resistance."""
     resistance = car.brake * BRAKE_FORCE + DRAG * speed * speed / factor + ROLLING_RESISTANCE
     force = car.throttle * ENGINE_FORCE * factor

@@ -7,6 +7,7 @@ edited or updated engine never runs old machine code.
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -14,12 +15,15 @@ from typing import Any, TypeVar, cast
 from numba import njit, typeof
 from numba.core.caching import FunctionCache
 
+Compiled = Any
+"""An array or a record of one, as compiled code sees it: fields are attributes, which Python's arrays have not."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
-_NO_ALLOCATION = {"_nrt": False}
-"""Without memory management no array is reference-counted, which in a tick costs more than the work."""
-_INTERNAL = {**_OPTIONS, **_NO_ALLOCATION, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+"""`_nrt`: without memory management no array is reference-counted, which in a tick costs more than the work.
+So compiled functions make no arrays."""
+_INTERNAL = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Never called from Python: nothing is compiled for that."""
 
 
@@ -50,21 +54,11 @@ def shared(function: Function) -> Function:
 
 
 def entry(function: Function) -> Function:
-    """Compile a function that Python calls and that makes no arrays; keep its machine code on disk if possible."""
-    return _cached(njit(**_NO_ALLOCATION, **_OPTIONS)(function))
-
-
-def building_entry(function: Function) -> Function:
-    """As `entry`, for a function that makes arrays."""
-    return _cached(njit(**_OPTIONS)(function))
-
-
-def _cached(dispatcher: Any) -> Any:
-    try:
-        dispatcher._cache = _EngineCache(dispatcher.py_func)
-    except RuntimeError:  # no folder can be written: compile in each process
-        pass
-    return dispatcher
+    """Compile a function that Python calls, and keep its machine code on disk if possible."""
+    dispatcher = njit(**_OPTIONS)(function)
+    with suppress(RuntimeError):  # no folder can be written: compile in each process
+        dispatcher._cache = _EngineCache(function)
+    return cast(Function, dispatcher)
 
 
 def bind(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ import difflib
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from racer_env.engine.rewards import RULES
 from racer_env.errors import ConfigError
+
+
+Ticks = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -32,9 +35,9 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 class Episode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """When an episode ends."""
 
-    max_steps: int = 3000
+    max_steps: Ticks = 3000
     """Truncated after this many ticks."""
-    stillness_timeout_ticks: int = 180
+    stillness_timeout_ticks: Ticks = 180
     """Terminated after this many ticks in a row of standing still."""
 
 
@@ -83,12 +86,9 @@ def parse_config(content: Config | Mapping[str, Any] | bytes | str | None) -> Co
         _check_keys(f"config.{section}", values, kind)
         _check_numbers(f"config.{section}", values)
     try:
-        config = msgspec.convert(content, Config)
+        return msgspec.convert(content, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(f"config: {error}") from None
-    if config.episode.max_steps < 1 or config.episode.stillness_timeout_ticks < 1:
-        raise ConfigError("config.episode: maxSteps and stillnessTimeoutTicks must be at least 1")
-    return config
 
 
 def load_config(path: str | Path) -> Config:

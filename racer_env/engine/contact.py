@@ -3,7 +3,7 @@
 import math
 
 from racer_env.engine.car import wrap_angle
-from racer_env.engine.compiled import part
+from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.tables import WALL_NEAR, cell_at, squared_distance
 
 COLLISION_RADIUS = 1.0
@@ -22,7 +22,7 @@ NO_DIRECTION, NO_SPEED = 1e-10, 1e-6
 
 
 @part
-def meet_walls(track, car, old_x, old_y):
+def meet_walls(track: Compiled, car: Compiled, old_x: float, old_y: float) -> None:
     """Stop the car's move at the first wall in its way, and set whether it ends near one."""
     if not _open_around(track.cells[cell_at(track.frame[0], old_x, old_y)]):
         _sweep(track, car, old_x, old_y)
@@ -34,13 +34,13 @@ def meet_walls(track, car, old_x, old_y):
 
 
 @part
-def _open_around(cell):
+def _open_around(cell: Compiled) -> bool:
     """Whether no wall passes through the cell and the eight around it: farther off than a tick can carry the car."""
     return min(cell.jump[0], cell.jump[1], cell.jump[2], cell.jump[3]) >= 2
 
 
 @part
-def nearest_wall(track, x, y):
+def nearest_wall(track: Compiled, x: float, y: float) -> tuple[int, float]:
     """The nearest wall segment (the inner wall's on a tie) and its squared distance, if within WALL_NEAR."""
     cell = track.cells[cell_at(track.frame[0], x, y)]
     nearest, best = -1, math.inf
@@ -53,7 +53,7 @@ def nearest_wall(track, x, y):
 
 
 @part
-def _sweep(track, car, old_x, old_y):
+def _sweep(track: Compiled, car: Compiled, old_x: float, old_y: float) -> None:
     """Move the car back to the first point of a long move, its end apart, that touches a wall."""
     dx, dy = car.x - old_x, car.y - old_y
     moved = math.sqrt(dx * dx + dy * dy)
@@ -69,7 +69,7 @@ def _sweep(track, car, old_x, old_y):
 
 
 @part
-def _hit(wall, car):
+def _hit(wall: Compiled, car: Compiled) -> None:
     """Push the car out of a wall; where it was moving into it, slide along, lose speed and turn."""
     along = (car.x - wall.x) * wall.dx + (car.y - wall.y) * wall.dy
     along = min(1.0, max(0.0, along * wall.per_square))

@@ -1,13 +1,13 @@
 """Gates and laps: where lap times are decided."""
 
-from racer_env.engine.compiled import part
+from racer_env.engine.compiled import Compiled, part
 
 PARALLEL = 1e-10
 """A move and a gate whose cross product is smaller do not meet."""
 
 
 @part
-def count_gates(track, car, old_x, old_y):
+def count_gates(track: Compiled, car: Compiled, old_x: float, old_y: float) -> None:
     """Take the next gate if the car's move crossed it forwards; gate 0 after the last one completes a lap."""
     car.lap_ticks += 1
     car.finished_lap_ticks = 0
@@ -28,7 +28,7 @@ def count_gates(track, car, old_x, old_y):
 
 
 @part
-def _crossed(gate, x, y, dx, dy):
+def _crossed(gate: Compiled, x: float, y: float, dx: float, dy: float) -> bool:
     """Whether a move meets the line between a gate's ends and goes its way."""
     ex, ey = gate[2] - gate[0], gate[3] - gate[1]
     cross = dx * ey - dy * ex

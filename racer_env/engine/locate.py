@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from racer_env.engine.compiled import part
+from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.tables import square_at
 
 SEARCH_ROUNDS = 16
@@ -13,7 +13,7 @@ observations of existing agents, so the rounds are part of the racer."""
 
 
 @part
-def locate(track, x, y):
+def locate(track: Compiled, x: float, y: float) -> tuple[float, float, float]:
     """Distance to the centreline, arc in [0, length) of the nearest point, half the road width there."""
     frame = track.frame[0]
     stretches = track.stretches
@@ -50,13 +50,15 @@ def locate(track, x, y):
 
 
 @part
-def _thirds(low, high):
+def _thirds(low: float, high: float) -> tuple[float, float]:
     third = (high - low) * (1.0 / 3.0)
     return low + third, high - third
 
 
 @part
-def _narrowed(low, high, arc, square, a, b, square_a, square_b):
+def _narrowed(
+    low: float, high: float, arc: float, square: float, a: float, b: float, square_a: float, square_b: float
+) -> tuple[float, float, float, float]:
     """One round of the search: the third beyond the farther point goes, the nearer point counts if it is the best."""
     nearer_a = square_a < square_b
     low, high = (low if nearer_a else a), (b if nearer_a else high)
@@ -66,7 +68,7 @@ def _narrowed(low, high, arc, square, a, b, square_a, square_b):
 
 
 @part
-def pose_at(track, arc):
+def pose_at(track: Compiled, arc: float) -> tuple[float, float, float, float]:
     """Point, direction of travel and half road width at an arc in [0, length)."""
     frame = track.frame[0]
     sample = min(int(arc / frame.spacing), frame.samples - 1)
@@ -80,7 +82,7 @@ def pose_at(track, arc):
 
 
 @part
-def stretch_at(stretches, stretch, arc):
+def stretch_at(stretches: Compiled, stretch: int, arc: float) -> int:
     """The stretch an arc lies in, walking from one close by."""
     while arc < stretches[stretch].arc:
         stretch -= 1
@@ -90,7 +92,7 @@ def stretch_at(stretches, stretch, arc):
 
 
 @part
-def _nearest_sample(track, frame, x, y):
+def _nearest_sample(track: Compiled, frame: Compiled, x: float, y: float) -> int:
     square = track.squares[square_at(frame, x, y)]
     nearest, best = 0, np.inf
     for j in range(square.samples, square.samples + square.candidates):
@@ -102,7 +104,7 @@ def _nearest_sample(track, frame, x, y):
 
 
 @part
-def _squared_distance(stretch, arc, x, y):
+def _squared_distance(stretch: Compiled, arc: float, x: float, y: float) -> float:
     u = arc - stretch.arc
     square = u * u
     dx = (stretch.x0 - x + u * stretch.x1) + square * (stretch.x2 + u * stretch.x3)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from racer_env.engine.compiled import part, shared
+from racer_env.engine.compiled import Compiled, part, shared
 from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, RUN_BLOCK, square_at
 
 RAY_COUNT = 9
@@ -27,11 +27,11 @@ _FIRST_BEAM = -_BEAMS_BETWEEN_RAYS * (RAY_COUNT // 2)
 
 
 @part
-def cast_rays(track, x, y, heading, distances):
+def cast_rays(track: Compiled, x: float, y: float, heading: float, distances: Compiled) -> None:
     """Set the distance to the nearest wall along each ray, at most RAY_RANGE."""
     cos, sin = math.cos(heading), math.sin(heading)
     beams = _beams_at(track, x, y)
-    direction = int(math.floor(heading * _BEAMS_PER_RADIAN)) + _FIRST_BEAM
+    direction = math.floor(heading * _BEAMS_PER_RADIAN) + _FIRST_BEAM
     for ray in range(RAY_COUNT):
         dx = cos * _COS[ray] - sin * _SIN[ray]
         dy = sin * _COS[ray] + cos * _SIN[ray]
@@ -46,7 +46,7 @@ def cast_rays(track, x, y, heading, distances):
 
 
 @part
-def _beams_at(track, x, y):
+def _beams_at(track: Compiled, x: float, y: float) -> int:
     """The row of `beams` that holds for a point, or −1."""
     square = track.squares[square_at(track.frame[0], x, y)]
     for j in range(square.walls, square.walls + square.crossing):
@@ -57,7 +57,7 @@ def _beams_at(track, x, y):
 
 
 @part
-def _meet_run(points, first, count, x, y, dx, dy):
+def _meet_run(points: Compiled, first: int, count: int, x: float, y: float, dx: float, dy: float) -> float:
     """The distance to a run of wall segments that the ray meets once.
 
     The points of the run lie on one side of the ray up to where it passes between two of them. Counting those, a
@@ -79,7 +79,17 @@ def _meet_run(points, first, count, x, y, dx, dy):
 
 
 @shared
-def walk(frames, cells, lists, segments, x, y, dx, dy, reach):
+def walk(
+    frames: Compiled,
+    cells: Compiled,
+    lists: Compiled,
+    segments: Compiled,
+    x: float,
+    y: float,
+    dx: float,
+    dy: float,
+    reach: float,
+) -> tuple[float, int]:
     """Distance and index of the first wall along any ray, at most `reach` and −1.
 
     Goes from one wall-free square of cells to the next, and looks at walls only in cells they pass through.
@@ -115,13 +125,23 @@ def walk(frames, cells, lists, segments, x, y, dx, dy, reach):
 
 
 @part
-def _onward(old, new, step):
+def _onward(old: int, new: int, step: int) -> int:
     """The new cell index, unless rounding at a cell's corner would take the ray back."""
     return new if (new - old) * step > 0 else old
 
 
 @part
-def _first_hit(cell, lists, segments, x, y, dx, dy, nearest, wall):
+def _first_hit(
+    cell: Compiled,
+    lists: Compiled,
+    segments: Compiled,
+    x: float,
+    y: float,
+    dx: float,
+    dy: float,
+    nearest: float,
+    wall: int,
+) -> tuple[float, int]:
     """The nearest of the walls that pass through a cell and its distance, if it is nearer than what is known."""
     for j in range(cell.walls, cell.walls + cell.crossing):
         i = lists[j]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from racer_env.engine.car import MAX_SPEED, ROAD
-from racer_env.engine.compiled import part
+from racer_env.engine.compiled import Compiled, part
 
 RULES = np.dtype([
     ("progress", "f8"), ("speed_bonus", "f8"), ("wall_penalty", "f8"), ("off_track_penalty", "f8"),
@@ -14,7 +14,7 @@ RULES = np.dtype([
 
 
 @part
-def judge(rules, length, car, old_arc):
+def judge(rules: Compiled, length: float, car: Compiled, old_arc: float) -> None:
     """Set the six reward components, their sum, and whether the episode ends."""
     gained = car.arc - old_arc
     if gained > length / 2.0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +36,6 @@ class StepResult:
     observations: (N, 14). With auto-reset, a car that ended shows the first observation of its new episode.
     components: (N, 6) in the order of `car.COMPONENTS`; rewards are their sums.
     finished_lap_ticks: the time of a lap completed in this tick, else 0.
-    ended: whether any episode ended in this tick.
     final_observations, final_cars: with auto-reset, the last observation and state of the cars that ended in
     this tick; rows of other cars mean nothing.
     """
@@ -57,6 +56,20 @@ class SimulationState:
 
     cars: Cars
     observations: Observations
+
+
+def bind_step(tables: TrackTables) -> Callable[..., int]:
+    """The machine code of a tick. The arguments of all simulations are of the same types."""
+    return bind(step_cars, tables, Config().table(), np.zeros(1, CAR), _blank_observations(1), 0, 1)
+
+
+def bind_start(tables: TrackTables) -> Callable[..., None]:
+    """The machine code that starts an episode."""
+    return bind(start_cars, tables, Start().table(), np.zeros(1, CAR), _blank_observations(1), np.ones(1, np.bool_))
+
+
+def _blank_observations(num_cars: int) -> Observations:
+    return np.zeros((num_cars, OBSERVATION_SIZE), np.float32)
 
 
 class Simulation:
@@ -87,12 +100,12 @@ class Simulation:
         self.track = track
         self.num_cars = num_cars
         self.auto_reset = auto_reset
-        self._tables = track.tables if tables is None else tables
+        self.tables = track.tables if tables is None else tables
         self._cars = np.zeros(num_cars, CAR)
         self.cars: Cars = self._cars.view(np.recarray)
         """Every state column by name, as `cars.x` or `cars["x"]`. A position written here counts from the next step."""
         self._actions = self._cars["action"]
-        self._observations = np.zeros((num_cars, OBSERVATION_SIZE), np.float32)
+        self._observations = _blank_observations(num_cars)
         self._ended = np.zeros(num_cars, np.bool_)
         self._all = np.ones(num_cars, np.bool_)
         self._final_cars = np.zeros(num_cars, CAR)
@@ -108,8 +121,8 @@ class Simulation:
         )
         self.configure(config)
         self.start_from(start or Start())
-        self._step = bind(step_cars, *self._arguments, 0, num_cars)
-        self._begin = bind(start_cars, self._tables, self._ranges, self._cars, self._observations, self._all)
+        self._step = bind_step(self.tables)
+        self._begin = bind_start(self.tables)
         threads = max(1, min(threads, os.cpu_count() or 1, num_cars // CARS_PER_THREAD))
         self._chunks = [(num_cars * i // threads, num_cars * (i + 1) // threads) for i in range(threads)]
         self._pool = ThreadPoolExecutor(threads - 1, "racer-step") if threads > 1 else None
@@ -119,7 +132,7 @@ class Simulation:
     def configure(self, config: Config | Mapping[str, Any] | None) -> None:
         """Use other reward weights and episode limits from the next step on."""
         self.config = parse_config(config)
-        self._arguments = (self._tables, self.config.table(), self._cars, self._observations)
+        self._arguments = (self.tables, self.config.table(), self._cars, self._observations)
 
     def start_from(self, start: Start) -> None:
         """Start the episodes from now on here."""
@@ -136,10 +149,12 @@ class Simulation:
         """Start a new episode for all cars, or for those in the mask; returns everyone's observations."""
         chosen = self._all if mask is None else np.ascontiguousarray(mask, dtype=np.bool_)
         if chosen.shape != self._all.shape:
-            raise RacerError(f"reset: the mask needs one entry for each of {self.num_cars} cars, not shape {chosen.shape}")
+            raise RacerError(
+                f"reset: the mask needs one entry for each of {self.num_cars} cars, not shape {chosen.shape}"
+            )
         for column in ("action", "reward", "components", "terminated", "truncated", "finished_lap_ticks"):
             self._cars[column][chosen] = 0
-        self._begin(self._tables, self._ranges, self._cars, self._observations, chosen)
+        self._begin(self.tables, self._ranges, self._cars, self._observations, chosen)
         return self._observations
 
     def step(self, actions: ArrayLike) -> StepResult:
@@ -182,7 +197,7 @@ class Simulation:
         ended = np.logical_or(self._result.terminated, self._result.truncated, out=self._ended)
         self._result.final_observations[ended] = self._observations[ended]
         self._final_cars[ended] = self._cars[ended]
-        self._begin(self._tables, self._ranges, self._cars, self._observations, ended)
+        self._begin(self.tables, self._ranges, self._cars, self._observations, ended)
 
     def save(self) -> SimulationState:
         """A copy of the whole state of all cars."""

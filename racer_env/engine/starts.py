@@ -7,7 +7,7 @@ import numpy as np
 
 from racer_env.engine.car import wrap_angle
 from racer_env.engine.centreline import Floats
-from racer_env.engine.compiled import part
+from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.locate import pose_at
 from racer_env.errors import ConfigError
 
@@ -32,7 +32,9 @@ class Start:
     def __post_init__(self) -> None:
         for field, (low, high) in zip(fields(self), astuple(self), strict=True):
             if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-                raise ConfigError(f"start {field.name}: a range is two finite numbers, the lower first, not {low}, {high}")
+                raise ConfigError(
+                    f"start {field.name}: a range is two finite numbers, the lower first, not {low}, {high}"
+                )
         for name, limit in (("arc", (0.0, 1.0)), ("speed", (0.0, 160.0))):
             low, high = getattr(self, name)
             if low < limit[0] or high > limit[1]:
@@ -48,7 +50,7 @@ ANYWHERE = Start(arc=(0.0, 1.0), offset=(-0.8, 0.8), heading=(-0.5, 0.5), speed=
 
 
 @part
-def place(track, car, ranges):
+def place(track: Compiled, car: Compiled, ranges: Compiled) -> None:
     """Put a car at a start of its own drawing, with everything else as at the beginning of an episode."""
     length = track.frame[0].length
     arc = _draw(car, ranges[0]) * length
@@ -69,8 +71,8 @@ def place(track, car, ranges):
 
 
 @part
-def _draw(car, bounds):
-    """An evenly drawn number from a range, by the car's own generator (splitmix64); none is used up by a fixed value."""
+def _draw(car: Compiled, bounds: Compiled) -> float:
+    """An evenly drawn number from a range, by the car's own generator (splitmix64); a fixed value draws none."""
     low, high = bounds[0], bounds[1]
     if low == high:
         return low

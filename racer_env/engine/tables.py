@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.engine.centreline import CHORDS_PER_SEGMENT, Centreline, Floats
-from racer_env.engine.compiled import part
+from racer_env.engine.compiled import Compiled, part
 
 CELL_SIZE = 4.0
 """Side of a grid cell: not below the longest move in one tick plus the collision radius."""
@@ -51,7 +51,8 @@ RUN_ON = LONGEST_RUN + RUN_BLOCK
 
 FRAME = np.dtype([
     ("length", "f8"), ("samples", "i8"), ("spacing", "f8"), ("gates", "i8"),
-    ("left", "f8"), ("bottom", "f8"), ("cells_per_unit", "f8"), ("cell", "f8"), ("columns", "i8"), ("rows", "i8"), ("square_columns", "i8"), ("square_rows", "i8"),
+    ("left", "f8"), ("bottom", "f8"), ("cells_per_unit", "f8"), ("cell", "f8"),
+    ("columns", "i8"), ("rows", "i8"), ("square_columns", "i8"), ("square_rows", "i8"),
 ])  # fmt: skip
 """Figures of the whole track and of its grid."""
 
@@ -207,7 +208,7 @@ def _segments(wall: Floats, road: Floats) -> NDArray[np.void]:
 
 
 @part
-def cell_at(frame, x, y):
+def cell_at(frame: Compiled, x: float, y: float) -> int:
     """The index of the cell a point lies in; the last one, which lists everything, outside of the grid."""
     column, row = (x - frame.left) * frame.cells_per_unit, (y - frame.bottom) * frame.cells_per_unit
     if 0.0 <= column < frame.columns and 0.0 <= row < frame.rows:
@@ -216,7 +217,7 @@ def cell_at(frame, x, y):
 
 
 @part
-def square_at(frame, x, y):
+def square_at(frame: Compiled, x: float, y: float) -> int:
     """The index of the square a point lies in; the last one, which lists everything, outside of the grid."""
     column, row = (x - frame.left) * frame.cells_per_unit, (y - frame.bottom) * frame.cells_per_unit
     if 0.0 <= column < frame.columns and 0.0 <= row < frame.rows:
@@ -225,7 +226,7 @@ def square_at(frame, x, y):
 
 
 @part
-def squared_distance(segment, x, y):
+def squared_distance(segment: Compiled, x: float, y: float) -> float:
     """From a point to the nearest point of a wall segment."""
     ax, ay = x - segment.x, y - segment.y
     along = min(1.0, max(0.0, (ax * segment.dx + ay * segment.dy) * segment.per_square))

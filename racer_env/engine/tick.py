@@ -2,9 +2,8 @@
 
 import math
 
-
 from racer_env.engine.car import MAX_SPEED, move, surface_at
-from racer_env.engine.compiled import entry, part
+from racer_env.engine.compiled import Compiled, entry, part
 from racer_env.engine.contact import meet_walls
 from racer_env.engine.laps import count_gates
 from racer_env.engine.locate import locate
@@ -21,7 +20,7 @@ BAD_ACTION = -1
 
 
 @entry
-def step_cars(track, rules, cars, observations, first, last):
+def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Compiled, first: int, last: int) -> int:
     """Advance cars[first:last] by one tick; returns how many episodes ended, or BAD_ACTION and nothing is done."""
     for i in range(len(cars)):
         for value in cars[i].action:
@@ -44,7 +43,7 @@ def step_cars(track, rules, cars, observations, first, last):
 
 
 @entry
-def start_cars(track, ranges, cars, observations, mask):
+def start_cars(track: Compiled, ranges: Compiled, cars: Compiled, observations: Compiled, mask: Compiled) -> None:
     """Begin a new episode for the cars in the mask."""
     for i in range(len(cars)):
         if mask[i]:
@@ -54,7 +53,7 @@ def start_cars(track, ranges, cars, observations, mask):
 
 
 @part
-def _find(track, car):
+def _find(track: Compiled, car: Compiled) -> None:
     """Set what follows from the car's position on the track."""
     car.centre_distance, car.arc, car.half_width = locate(track, car.x, car.y)
     car.surface = surface_at(car.centre_distance, car.half_width)
@@ -62,7 +61,7 @@ def _find(track, car):
 
 
 @part
-def _observe(track, car, observation):
+def _observe(track: Compiled, car: Compiled, observation: Compiled) -> None:
     """Cast the rays and write the 14 values that the agent sees."""
     cast_rays(track, car.x, car.y, car.heading, car.rays)
     for ray in range(RAY_COUNT):

@@ -53,9 +53,14 @@ class Track:
         return float(x), float(y), float(np.arctan2(dy, dx))
 
     @cached_property
+    def grid(self) -> TrackTables:
+        """The tables without beams: enough to look for walls that cross, and quick to build."""
+        return build_tables(self.centreline, self.inner, self.outer, self.gates, CELL_SIZE)
+
+    @cached_property
     def tables(self) -> TrackTables:
         """What the compiled code reads; built when the first simulation asks for it."""
-        return self.tables_with_cells(CELL_SIZE)
+        return add_beams(self.grid)
 
     def tables_with_cells(self, cell_size: float) -> TrackTables:
         """Tables with another size of grid cell. One cell over everything (infinite size) is plain brute force."""

@@ -44,7 +44,7 @@ def build_borders(line: Centreline) -> Borders:
         road = np.minimum(half_widths, wall - ROAD_INSIDE_WALL)
         lines[side] = [_closed_line(centres + normals * (side * offset)[:, None]) for offset in (wall, road)]
     (left, left_road), (right, right_road) = lines[1.0], lines[-1.0]
-    if abs(_area(right)) < abs(_area(left)):
+    if abs(signed_area(right)) < abs(signed_area(left)):
         return Borders(right, left, right_road, left_road)
     return Borders(left, right, left_road, right_road)
 
@@ -99,6 +99,7 @@ def _smooth(values: Floats, reach: int, passes: int) -> Floats:
     return values
 
 
-def _area(closed: Floats) -> float:
+def signed_area(closed: Floats) -> float:
+    """Of the inside of a closed line, positive where it runs counter-clockwise."""
     x, y = closed[:, 0], closed[:, 1]
     return float(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) / 2.0)

@@ -1,0 +1,77 @@
+"""Whether a track can be driven, and which control point is the problem if it cannot."""
+
+import numpy as np
+
+from racer_env.engine.centreline import CHORDS_PER_SEGMENT, Floats
+from racer_env.engine.crossings import crossing_walls
+from racer_env.engine.track import Track
+from racer_env.engine.walls import signed_area
+from racer_env.errors import CircuitError
+
+CAR_WIDTH = 2.0
+WIDEST_ROAD = 200.0
+LARGEST_COORDINATE = 1e6
+CLEARANCE_STEP = 4.0
+"""Distance between the points of the centreline from which walls must keep away."""
+
+
+def check_track(track: Track) -> None:
+    """Raise a CircuitError that names the control point, if a car could not drive here."""
+    points = track.control_points
+    for i, (x, y, half_width) in enumerate(points):
+        if 2.0 * half_width <= CAR_WIDTH:
+            raise CircuitError(
+                f"control point {i}: the road is {2.0 * half_width:g} wide there, narrower than the car;"
+                f" its half-width must be more than {CAR_WIDTH / 2.0:g}"
+            )
+        if half_width > WIDEST_ROAD / 2.0:
+            raise CircuitError(f"control point {i}: half-width {half_width:g} is more than {WIDEST_ROAD / 2.0:g}")
+        if max(abs(x), abs(y)) > LARGEST_COORDINATE:
+            raise CircuitError(f"control point {i}: {x:g}, {y:g} is farther out than {LARGEST_COORDINATE:g}")
+        if np.hypot(x - points[i - 1, 0], y - points[i - 1, 1]) < CAR_WIDTH:
+            raise CircuitError(f"control point {i} is nearly the same as the one before it")
+    _check_walls_apart(track)
+    _check_room(track)
+
+
+def _check_walls_apart(track: Track) -> None:
+    crossings = crossing_walls(track.grid)
+    if len(crossings) > 0:
+        samples = len(track.inner) - 1
+        first, second = (_control_point(track, track.length * int(i % samples) / samples) for i in crossings[0])
+        segment = track.grid.segments[crossings[0, 0]]
+        places = f"control points {first} and {second}" if first != second else f"control point {first}"
+        raise CircuitError(
+            f"the walls cross near x {segment['x']:.0f}, y {segment['y']:.0f}, after {places}:"
+            " move the road apart there, make it narrower, or the bend wider"
+        )
+
+
+def _check_room(track: Track) -> None:
+    """Roads so close that they share their room need not have walls that cross."""
+    if signed_area(track.inner) * signed_area(track.outer) <= 0.0:
+        middle = track.centreline.points(np.arange(0.0, track.length, 1.0)).mean(axis=0)
+        nearest = int(np.argmin(np.hypot(*(track.control_points[:, :2] - middle).T)))
+        raise CircuitError(
+            f"the inner wall is turned inside out: the road comes back too close to itself, as at control point {nearest}"
+        )
+    distances = np.arange(0.0, track.length, CLEARANCE_STEP)
+    points = track.centreline.points(distances)
+    gaps = np.min([_distances(points, wall) for wall in (track.inner, track.outer)], axis=0)
+    worst = int(np.argmin(gaps))
+    if gaps[worst] < CAR_WIDTH:
+        raise CircuitError(
+            f"a wall stands on the road after control point {_control_point(track, distances[worst])}:"
+            " move the road apart there, or make the bend wider"
+        )
+
+
+def _distances(points: Floats, wall: Floats) -> Floats:
+    """From each point to the nearest point of a wall's corners: wall segments are short."""
+    return np.asarray([np.hypot(*(wall - point).T).min() for point in points])
+
+
+def _control_point(track: Track, arc: float) -> int:
+    """The control point that comes before this arc."""
+    knots = track.centreline.arcs[::CHORDS_PER_SEGMENT]
+    return int(np.searchsorted(knots, arc, side="right")) - 1

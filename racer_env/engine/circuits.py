@@ -1,0 +1,97 @@
+"""Circuits: named definitions that tracks are built from, bundled, random, or a user's own file."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from racer_env.assets import assets_folder
+from racer_env.engine.circuit_check import check_track
+from racer_env.engine.random_circuits import PREFIX, parse_random_name, random_control_points
+from racer_env.engine.track import DEFAULT_GATES, Track, build_track
+from racer_env.errors import CircuitError
+
+ControlPoint = tuple[float, float, float]
+Seconds = Annotated[float, msgspec.Meta(gt=0.0)]
+
+
+class Medals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Best lap of a run that earns each medal [s]."""
+
+    gold: Seconds
+    silver: Seconds
+    bronze: Seconds
+
+
+class Circuit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of a circuit file: control points are x, y, half road width, in driving order."""
+
+    name: str
+    control_points: tuple[ControlPoint, ...]
+    description: str = ""
+    gates: Annotated[int, msgspec.Meta(ge=2, le=1000)] = DEFAULT_GATES
+    medals: Medals | None = None
+    id: str = ""
+
+    def build(self) -> Track:
+        """The track, checked: what cannot be driven raises a CircuitError that names the point."""
+        track = build_track(self.control_points, self.gates, self)
+        check_track(track)
+        return track
+
+
+def circuits() -> tuple[Circuit, ...]:
+    """The bundled circuits, in the order of their ids."""
+    return tuple(_bundled().values())
+
+
+def load_circuit(name_or_path: str | Path) -> Track:
+    """The track of a bundled circuit (`track-01`), a random one (`random:1234`, `random:1234:hard`) or a file."""
+    name = str(name_or_path)
+    if name in _bundled() or name.startswith(PREFIX):
+        return named_circuit(name)
+    if Path(name).is_file():
+        return read_circuit(Path(name)).build()
+    if name.endswith(".json"):
+        raise CircuitError(f"circuit file {name} does not exist")
+    return named_circuit(name)
+
+
+@lru_cache(maxsize=64)
+def named_circuit(name: str) -> Track:
+    """The track of a bundled or random circuit; never reads a file that the name could choose."""
+    if name in _bundled():
+        return _bundled()[name].build()
+    if name.startswith(PREFIX):
+        seed, difficulty = parse_random_name(name)
+        points = random_control_points(seed, difficulty)
+        title = f"Random {seed}"
+        return Circuit(title, points, f"Random, {difficulty}", id=name).build()
+    close = difflib.get_close_matches(name, _bundled(), n=1)
+    meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(_bundled())}, {PREFIX}SEED, or a file's path"
+    raise CircuitError(f"unknown circuit {name!r}; {meant}")
+
+
+def read_circuit(path: Path) -> Circuit:
+    """Read a circuit file. Its id is the file's name without the ending."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CircuitError(f"cannot read circuit {path}: {error.strerror or error}") from None
+    try:
+        circuit = msgspec.json.decode(content, type=Circuit)
+    except msgspec.ValidationError as error:
+        raise CircuitError(f"{path.name}: {error} (control points are counted from 0)") from None
+    except msgspec.DecodeError as error:
+        raise CircuitError(f"{path.name} is not JSON: {error}") from None
+    return msgspec.structs.replace(circuit, id=path.stem)
+
+
+@cache
+def _bundled() -> dict[str, Circuit]:
+    files = sorted((assets_folder() / "circuits").glob("*.json"))
+    return {path.stem: read_circuit(path) for path in files}

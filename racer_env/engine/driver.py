@@ -1,0 +1,60 @@
+"""A simple driver: pure pursuit of the centreline, at speeds planned from its curvature."""
+
+import numpy as np
+
+from racer_env.engine.car import MAX_SPEED, MAX_WHEEL_ANGLE, STEERING_FADE, WHEELBASE
+from racer_env.engine.centreline import Floats
+from racer_env.engine.simulation import Cars
+from racer_env.engine.track import Track
+from racer_env.engine.walls import curvatures
+
+SPACING = 1.0
+"""Distance between the points of the plan."""
+LOOK_AHEAD, LOOK_AHEAD_PER_SPEED = 7.0, 0.10
+"""How far ahead the driver aims: at rest, and more per unit of speed."""
+CURVATURE_SPAN = 12.0
+"""Length over which curvature is taken: shorter wiggles are driven straight through."""
+STEERING_MARGIN = 0.75
+"""Part of the possible steering that the plan relies on."""
+BRAKING = 60.0
+"""Deceleration that the plan relies on [units/s²]."""
+THROTTLE_PER_SPEED, BRAKE_PER_SPEED = 0.25, 0.08
+"""Pedal per unit of speed that is missing or too much."""
+
+
+class Driver:
+    """Drives any number of cars around one track."""
+
+    def __init__(self, track: Track) -> None:
+        count = int(track.length / SPACING)
+        distances = np.arange(count) * track.length / count
+        self._per_unit = count / track.length
+        self._line = track.centreline.points(distances)
+        self._speeds = _plan_speeds(np.abs(curvatures(track.centreline, distances, CURVATURE_SPAN)))
+
+    def act(self, cars: Cars) -> Floats:
+        """Actions (N, 3) for these cars."""
+        here = (cars["arc"] * self._per_unit).astype(np.int64) % len(self._line)
+        reach = LOOK_AHEAD + LOOK_AHEAD_PER_SPEED * cars["speed"]
+        ahead = (here + (reach * self._per_unit).astype(np.int64)) % len(self._line)
+        to_x, to_y = self._line[ahead, 0] - cars["x"], self._line[ahead, 1] - cars["y"]
+        cos, sin = np.cos(cars["heading"]), np.sin(cars["heading"])
+        left = cos * to_y - sin * to_x
+        wheel_angle = 2.0 * WHEELBASE * left / np.maximum(to_x**2 + to_y**2, 1.0)
+        wheel_angle = np.where(cos * to_x + sin * to_y < 0.0, np.copysign(MAX_WHEEL_ANGLE, left), wheel_angle)
+        missing = self._speeds[here] - cars["speed"]
+        actions = np.empty((len(here), 3))
+        actions[:, 0] = -wheel_angle * (1.0 + STEERING_FADE * cars["speed"]) / MAX_WHEEL_ANGLE
+        actions[:, 1] = missing * THROTTLE_PER_SPEED
+        actions[:, 2] = -missing * BRAKE_PER_SPEED
+        return np.clip(actions, (-1.0, 0.0, 0.0), 1.0, out=actions)
+
+
+def _plan_speeds(curvature: Floats) -> Floats:
+    """Speeds that the wheels can turn with, lowered wherever the car must already brake for what follows."""
+    possible = STEERING_MARGIN * MAX_WHEEL_ANGLE / WHEELBASE / np.maximum(curvature, 1e-6)
+    speeds = np.clip((possible - 1.0) / STEERING_FADE, 20.0, MAX_SPEED)
+    for i in range(2 * len(speeds) - 1, -1, -1):
+        following = speeds[(i + 1) % len(speeds)]
+        speeds[i % len(speeds)] = min(speeds[i % len(speeds)], np.sqrt(following**2 + 2.0 * BRAKING * SPACING))
+    return speeds

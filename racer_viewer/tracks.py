@@ -1,0 +1,100 @@
+"""`racer-viewer tracks`: circuits as a table, or as drawings."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape as xml_escape
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from racer_env.engine import Circuit, Track, circuits, load_circuit
+from racer_env.engine.walls import curvatures
+
+CORNER_SPAN = 8.0
+"""Length of road over which a corner's radius is taken."""
+MARGIN = 30.0
+"""Around a drawing, in game units."""
+
+
+def list_tracks(names: Sequence[str]) -> None:
+    """Print one row for each circuit."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("id", no_wrap=True)
+    table.add_column("circuit")
+    for heading in ("length", "tightest", "gold", "silver", "bronze"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for track in _load(names):
+        circuit = _definition(track)
+        medals = circuit.medals
+        times = [f"{t:.1f} s" for t in (medals.gold, medals.silver, medals.bronze)] if medals else []
+        title = f"{escape(circuit.name)}\n[dim]{escape(circuit.description)}[/dim]"
+        table.add_row(escape(circuit.id), title, f"{track.length:.0f}", f"{tightest_radius(track):.0f}", *times)
+    Console().print(table)
+
+
+def draw_tracks(names: Sequence[str], folder: Path) -> None:
+    """Write one SVG for each circuit, and say where it is."""
+    tracks = _load(names)
+    folder.mkdir(parents=True, exist_ok=True)
+    for track in tracks:
+        path = folder / f"{_definition(track).id.replace(':', '-')}.svg"
+        path.write_text(svg(track), encoding="utf-8")
+        print(path)
+
+
+def tightest_radius(track: Track) -> float:
+    """Radius of the tightest corner, along the centreline."""
+    distances = np.arange(0.0, track.length, 2.0)
+    return 1.0 / float(np.abs(curvatures(track.centreline, distances, CORNER_SPAN)).max())
+
+
+def svg(track: Track) -> str:
+    """A drawing of a track from above: walls, runoff, road, gates, start line, direction."""
+    circuit = _definition(track)
+    left, bottom = track.outer.min(axis=0) - MARGIN
+    width, height = track.outer.max(axis=0) + MARGIN - (left, bottom)
+    unit = max(width, height) / 1000.0
+    gates = "".join(
+        f'<path d="M{g[0]:.1f} {g[1]:.1f}L{g[2]:.1f} {g[3]:.1f}" stroke="#ffffff" stroke-opacity="0.16"/>'
+        for g in track.gates[1:]
+    )
+    x, y, heading = track.start
+    cos, sin = np.cos(heading), np.sin(heading)
+    half_width = track.control_points[0, 2]
+    line = (
+        f"M{x - sin * half_width:.1f} {y + cos * half_width:.1f}L{x + sin * half_width:.1f} {y - cos * half_width:.1f}"
+    )
+    arrow = [(x + a * cos - b * sin, y + a * sin + b * cos) for a, b in ((10, 7), (10, -7), (24, 0))]
+    points = " ".join(f"{px:.1f},{py:.1f}" for px, py in arrow)
+    caption = f"{circuit.name} · {track.length:.0f} units · tightest corner {tightest_radius(track):.0f}"
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.1f} {height + 46 * unit:.1f}">
+<title>{xml_escape(circuit.name)}</title>
+<rect width="100%" height="100%" fill="#1f2b24"/>
+<g transform="translate({-left:.1f} {height + bottom:.1f}) scale(1 -1)" fill-rule="evenodd" stroke-linejoin="round">
+<path d="{_closed(track.outer)}{_closed(track.inner)}" fill="#4a6350" stroke="#e8e4d8" stroke-width="{2.4 * unit:.2f}"/>
+<path d="{_closed(track.outer_road)}{_closed(track.inner_road)}" fill="#3b3e45" stroke="#f4f1e8"
+ stroke-width="{1.2 * unit:.2f}"/>
+<g fill="none" stroke-width="{1.0 * unit:.2f}">{gates}</g>
+<path d="{line}" stroke="#ffffff" stroke-width="4"/>
+<polygon points="{points}" fill="#ffb000"/>
+</g>
+<text x="{14 * unit:.1f}" y="{height + 26 * unit:.1f}" font-family="sans-serif" font-size="{22 * unit:.1f}"
+ fill="#e8e4d8">{xml_escape(caption)}</text>
+</svg>
+"""
+
+
+def _load(names: Sequence[str]) -> list[Track]:
+    return [load_circuit(name) for name in names or [circuit.id for circuit in circuits()]]
+
+
+def _definition(track: Track) -> Circuit:
+    assert track.circuit is not None, "every loaded track has its circuit"
+    return track.circuit
+
+
+def _closed(points: NDArray[np.float64]) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points[:-1]) + "Z"

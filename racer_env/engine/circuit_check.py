@@ -53,7 +53,8 @@ def _check_room(track: Track) -> None:
         middle = track.centreline.points(np.arange(0.0, track.length, 1.0)).mean(axis=0)
         nearest = int(np.argmin(np.hypot(*(track.control_points[:, :2] - middle).T)))
         raise CircuitError(
-            f"the inner wall is turned inside out: the road comes back too close to itself, as at control point {nearest}"
+            "the inner wall is turned inside out: the road comes back too close to itself,"
+            f" as at control point {nearest}"
         )
     distances = np.arange(0.0, track.length, CLEARANCE_STEP)
     points = track.centreline.points(distances)

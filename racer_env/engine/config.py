@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from racer_env.engine.rewards import RULES
 from racer_env.errors import ConfigError
 
-
 Ticks = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 
 

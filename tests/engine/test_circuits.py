@@ -153,7 +153,7 @@ def test_the_point_named_for_crossing_walls_is_where_they_cross() -> None:
 @pytest.mark.parametrize("content", ["", "{", "not json", '{"name": NaN}'])
 def test_a_file_that_is_not_json_says_so(tmp_path: Path, content: str) -> None:
     (tmp_path / "mine.json").write_text(content)
-    with pytest.raises(CircuitError, match="mine.json is not JSON"):
+    with pytest.raises(CircuitError, match=r"mine\.json is not JSON"):
         load_circuit(tmp_path / "mine.json")
 
 

@@ -17,6 +17,8 @@ CORNER_SPAN = 8.0
 """Length of road over which a corner's radius is taken."""
 MARGIN = 30.0
 """Around a drawing, in game units."""
+OVERVIEW_COLUMNS = 3
+GRASS = "#1f2b24"
 
 
 def list_tracks(names: Sequence[str]) -> None:
@@ -36,12 +38,15 @@ def list_tracks(names: Sequence[str]) -> None:
 
 
 def draw_tracks(names: Sequence[str], folder: Path) -> None:
-    """Write one SVG for each circuit, and say where it is."""
+    """Write one SVG for each circuit and one with all of them, and say where they are."""
     tracks = _load(names)
+    pictures = {_definition(track).id.replace(":", "-"): svg(track) for track in tracks}
+    if len(tracks) > 1:
+        pictures["overview"] = overview(list(pictures.values()))
     folder.mkdir(parents=True, exist_ok=True)
-    for track in tracks:
-        path = folder / f"{_definition(track).id.replace(':', '-')}.svg"
-        path.write_text(svg(track), encoding="utf-8")
+    for name, picture in pictures.items():
+        path = folder / f"{name}.svg"
+        path.write_text(picture, encoding="utf-8")
         print(path)
 
 
@@ -72,7 +77,7 @@ def svg(track: Track) -> str:
     caption = f"{circuit.name} · {track.length:.0f} units · tightest corner {tightest_radius(track):.0f}"
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.1f} {height + 46 * unit:.1f}">
 <title>{xml_escape(circuit.name)}</title>
-<rect width="100%" height="100%" fill="#1f2b24"/>
+<rect width="100%" height="100%" fill="{GRASS}"/>
 <g transform="translate({-left:.1f} {height + bottom:.1f}) scale(1 -1)" fill-rule="evenodd" stroke-linejoin="round">
 <path d="{_closed(track.outer)}{_closed(track.inner)}" fill="#4a6350" stroke="#e8e4d8" stroke-width="{2.4 * unit:.2f}"/>
 <path d="{_closed(track.outer_road)}{_closed(track.inner_road)}" fill="#3b3e45" stroke="#f4f1e8"
@@ -85,6 +90,20 @@ def svg(track: Track) -> str:
  fill="#e8e4d8">{xml_escape(caption)}</text>
 </svg>
 """
+
+
+def overview(pictures: Sequence[str]) -> str:
+    """All drawings on one sheet."""
+    width, height = 480, 400
+    rows = -(-len(pictures) // OVERVIEW_COLUMNS)
+    placed = "".join(
+        picture.replace("<svg ", f'<svg x="{i % OVERVIEW_COLUMNS * width}" y="{i // OVERVIEW_COLUMNS * height}"'
+                                 f' width="{width}" height="{height}" ', 1)
+        for i, picture in enumerate(pictures)
+    )  # fmt: skip
+    size = f"{width * min(len(pictures), OVERVIEW_COLUMNS)} {height * rows}"
+    sheet = f'<rect width="100%" height="100%" fill="{GRASS}"/>{placed}'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}">{sheet}</svg>\n'
 
 
 def _load(names: Sequence[str]) -> list[Track]:

@@ -69,8 +69,8 @@ def named_circuit(name: str) -> Track:
     if name.startswith(PREFIX):
         seed, difficulty = parse_random_name(name)
         points = random_control_points(seed, difficulty)
-        title = f"Random {seed}"
-        return Circuit(title, points, f"Random, {difficulty}", id=name).build()
+        circuit = Circuit(f"Random {seed}", points, f"Random, {difficulty}", id=name)
+        return build_track(points, circuit.gates, circuit)
     close = difflib.get_close_matches(name, _bundled(), n=1)
     meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(_bundled())}, {PREFIX}SEED, or a file's path"
     raise CircuitError(f"unknown circuit {name!r}; {meant}")

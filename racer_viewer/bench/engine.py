@@ -170,11 +170,21 @@ def racers(track: Track, num_cars: int, threads: int = 1, skilled: bool = True, 
 
 
 def long_circuit(length: float) -> Track:
-    """A wavy ring, about LONG_CIRCUIT_FACTOR times as long as this."""
-    wanted = LONG_CIRCUIT_FACTOR * length
-    angles = np.linspace(0.0, 2.0 * np.pi, int(wanted / 40.0), endpoint=False)
-    radii = wanted / 7.5 * (1.0 + 0.01 * np.sin(40.0 * angles))
-    return build_track(np.column_stack([radii * np.cos(angles), radii * np.sin(angles), np.full(len(angles), 18.0)]))
+    """Switchbacks, folded up about LONG_CIRCUIT_FACTOR times as long as this, with a straight way back."""
+    straight, bend, half_width = 900.0, 50.0, 12.0
+    legs = 2 * round(LONG_CIRCUIT_FACTOR * length / (straight + (math.pi + 2.0) * bend) / 2.0)
+    points: list[tuple[float, float]] = []
+    for leg in range(legs):
+        y, towards = 2.0 * bend * leg, 1.0 if leg % 2 == 0 else -1.0
+        start, end = (0.0, straight) if towards > 0 else (straight, 0.0)
+        points += [(x, y) for x in np.linspace(start, end, int(straight / 60.0))]
+        turns = np.radians((45.0, 90.0, 135.0)) if leg < legs - 1 else ()
+        points += [(end + towards * bend * math.sin(t), y + bend * (1.0 - math.cos(t))) for t in turns]
+    back = -3.5 * bend
+    top = points[-1][1]
+    points += [(back + 50.0, top - 20.0), *((back, y) for y in np.linspace(top - 80.0, 80.0, int(top / 60.0)))]
+    points.append((back + 50.0, 20.0))
+    return build_track([(x, y, half_width) for x, y in points])
 
 
 def _print(figures: Figures) -> None:

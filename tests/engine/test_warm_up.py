@@ -1,0 +1,76 @@
+"""Compiling ahead: progress, background, and machine code that is never older than its source."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import racer_env
+from racer_env.engine import warm_up, warm_up_in_background
+
+MEASURE = """
+import time
+start = time.perf_counter()
+from racer_env.engine import warm_up
+warm_up()
+from racer_env.engine.tick import step_cars
+hits = sum(step_cars.stats.cache_hits.values())
+print(hits, time.perf_counter() - start)
+"""
+
+
+def test_progress_is_told_in_stages_up_to_the_end() -> None:
+    told: list[tuple[str, float]] = []
+    warm_up(lambda text, done: told.append((text, done)))
+    assert [done for _, done in told] == sorted({done for _, done in told})
+    assert told[0][1] == 0.0
+    assert told[-1] == ("The engine is ready", 1.0)
+    assert all("Compiling" in text for text, _ in told[:-1])
+
+
+def test_it_runs_in_the_background() -> None:
+    thread = warm_up_in_background()
+    thread.join(timeout=120)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package in a folder of its own, with no compiled code yet."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(racer_env.__file__).parent, tmp_path / "racer_env", ignore=ignore)
+    return tmp_path
+
+
+def start(folder: Path) -> tuple[int, float]:
+    """How many functions came from disk, and the seconds until the engine was ready, in a new process."""
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    result = subprocess.run(
+        [sys.executable, "-c", MEASURE], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    hits, seconds = result.stdout.split()
+    return int(hits), float(seconds)
+
+
+def test_a_second_start_loads_the_machine_code_and_a_changed_part_is_compiled_again(copy: Path) -> None:
+    cold_hits, cold = start(copy)
+    warm_hits, warm = start(copy)
+    assert (cold_hits, warm_hits) == (0, 1)
+    assert warm < cold / 2
+    rays = copy / "racer_env" / "engine" / "rays.py"
+    rays.write_text(rays.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
+    assert start(copy)[0] == 0, "the tick is in another file than the rays that are compiled into it"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="blocks the folders in a way of POSIX")
+def test_it_works_where_nothing_can_be_kept(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (copy / "racer_env" / "engine" / "__pycache__").write_text("a file where a folder should be")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
+    monkeypatch.setenv("HOME", "/dev/null")
+    assert start(copy)[0] == 0
+    assert start(copy)[0] == 0

@@ -1,0 +1,88 @@
+"""The command line, as a user calls it: real processes."""
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from racer_viewer.cli import main
+
+
+def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "racer_viewer", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, encoding="utf-8")
+
+
+def test_without_arguments_it_tells_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert "tracks" in out
+    assert "bench" in out
+
+
+def test_tracks_lists_every_circuit_with_length_corner_and_medals(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tracks"]) == 0
+    out = capsys.readouterr().out
+    for id_and_figures in (("track-01", "1184", "7.6 s"), ("track-06", "6459", "41.3 s")):
+        row = next(line for line in out.splitlines() if line.startswith(id_and_figures[0]))
+        assert all(figure in row for figure in id_and_figures)
+
+
+def test_tracks_draws_each_circuit_as_a_well_formed_picture(tmp_path: Path) -> None:
+    result = call("tracks", "--svg", "pictures", "track-03", "random:5:hard", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    names = [Path(line).name for line in result.stdout.splitlines()]
+    assert names == ["track-03.svg", "random-5-hard.svg", "overview.svg"]
+    for name, circuits in zip(names, (1, 1, 2), strict=True):
+        root = ET.fromstring((tmp_path / "pictures" / name).read_text(encoding="utf-8"))
+        paths = [element.get("d", "") for element in root.iter("{http://www.w3.org/2000/svg}path")]
+        assert sum(path.count("Z") for path in paths) == 4 * circuits, "two walls and two road edges each"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tracks", "track-1"), "did you mean track-01"),
+        (("tracks", "nowhere.json"), "does not exist"),
+        (("tracks", "random:x"), "whole number"),
+        (("tracks", "--svg", "a-file/here"), "a-file"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    (tmp_path / "a-file").write_text("in the way")
+    result = call(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "Traceback" not in result.stderr
+
+
+def test_a_circuit_name_cannot_inject_markup_into_a_picture(tmp_path: Path) -> None:
+    points = [[-200, -200, 15], [0, -200, 15], [200, -200, 15], [200, 200, 15], [-200, 200, 15]]
+    (tmp_path / "x.json").write_text(json.dumps({"name": "<script>[red]&", "control_points": points}))
+    assert call("tracks", "--svg", ".", "x.json", cwd=tmp_path).returncode == 0
+    assert "<script>" not in (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert "<script>[red]&" in call("tracks", "x.json", cwd=tmp_path).stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no /dev/full")
+def test_output_that_cannot_be_written_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "racer_viewer", "tracks"]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert "No space left" in result.stderr
+
+
+def test_a_reader_that_goes_away_ends_it_without_a_word() -> None:
+    command = [sys.executable, "-m", "racer_viewer", "tracks"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.wait(timeout=120) in (0, 1)
+        assert process.stderr.read() == ""

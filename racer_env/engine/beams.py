@@ -4,8 +4,9 @@ A beam is all rays that start in one square of the grid, where it is inside of t
 64 sectors. Its left-most and its right-most ray are cast. Where they first meet the same wall, every ray between
 them meets that wall between those two points: nothing else can come in between, since it would have to cross one of the
 two rays, the wall, or the place they start from. That holds for walls that do not cross, places that are
-convex, and a run of wall that is all ahead. A run that turns back across the beam, which a ray may meet more than
-once, is not taken either. Such beams are left unknown, and their rays walk the grid.
+convex, a run of wall that is all ahead, and unless the other wall stands between the rays as a whole. A run that turns
+back across the beam, which a ray may meet more than once, is not taken either. Such beams are left unknown, and
+their rays walk the grid.
 """
 
 import math
@@ -13,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine.compiled import Compiled, entry, part
+from racer_env.engine.compiled import Compiled, bind, entry, part
 from racer_env.engine.crossings import crossing_walls
 from racer_env.engine.rays import walk
 from racer_env.engine.tables import (
@@ -54,7 +55,8 @@ def add_beams(tables: TrackTables) -> TrackTables:
     beams = np.zeros((np.count_nonzero(reached), BEAM_DIRECTIONS), BEAM)
     tables = tables._replace(lists=np.concatenate([tables.lists, wall.astype(np.int32)]))
     tables.seal()
-    fill_beams(tables, beams, np.zeros((2, MOST_CORNERS, 2)))
+    arguments = (tables, beams, np.zeros((2, MOST_CORNERS, 2)))
+    bind(fill_beams, *arguments)(*arguments)
     beams.flags.writeable = False
     return tables._replace(beams=beams)
 
@@ -166,8 +168,18 @@ def _run_between(track: Compiled, left: Ray, right: Ray) -> tuple[int, int]:
     if count > LONGEST_RUN:
         return 0, 0
     wall = left_wall // size
+    if _between(segments[(1 - wall) * size], left, right):
+        return 0, 0
     first = (start - wall * size) % size + wall * (size + 1 + RUN_ON)
     return (first, count) if _crossed_once(track.wall_points, first, count, left, right) else (0, 0)
+
+
+@part
+def _between(other: Compiled, left: Ray, right: Ray) -> bool:
+    """Whether the other wall, of which this is a segment, can stand wholly between both rays and cross neither."""
+    right_of_left = left[2] * (other.y - left[1]) - left[3] * (other.x - left[0]) <= 0.0
+    left_of_right = right[2] * (other.y - right[1]) - right[3] * (other.x - right[0]) >= 0.0
+    return right_of_left and left_of_right
 
 
 @part

@@ -6,13 +6,13 @@ edited or updated engine never runs old machine code.
 """
 
 import hashlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import njit, typeof
+from numba import config, njit, typeof
 from numba.core.caching import FunctionCache
 
 Compiled = Any
@@ -62,10 +62,22 @@ def entry(function: Function) -> Function:
 
 
 def bind(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """The machine code of an entry for these argument types.
+    """The machine code of an entry for these argument types, compiled now or loaded from disk.
 
     It skips numba's look at the type of every argument on every call, which costs more than a car's
     tick: so it must only be called with arguments of the same types.
     """
     types = tuple(typeof(argument) for argument in arguments)
-    return cast(Callable[..., Any], cast(Any, function).compile(types))
+    with _straight_line_code_vectorised():
+        return cast(Callable[..., Any], cast(Any, function).compile(types))
+
+
+@contextmanager
+def _straight_line_code_vectorised() -> Iterator[None]:
+    """Short loops of fixed length become vector instructions, which numba leaves out unless it is told so."""
+    before = config.SLP_VECTORIZE
+    config.SLP_VECTORIZE = 1
+    try:
+        yield
+    finally:
+        config.SLP_VECTORIZE = before

@@ -66,15 +66,15 @@ def _meet_run(points: Compiled, first: int, count: int, x: float, y: float, dx: 
     xs, ys = points[0], points[1]
     line = dx * y - dy * x
     starts_left = dx * ys[first] - dy * xs[first] >= line
-    last = first + count
-    passed = first - 1
-    for block in range(first, last + 1, RUN_BLOCK):
+    passed = -1
+    for block in range(0, count + 1, RUN_BLOCK):
+        start = np.uint64(first + block)  # unsigned: an index that cannot be negative is not checked for that
         for i in range(RUN_BLOCK):
-            left = dx * ys[block + i] - dy * xs[block + i] >= line
-            passed += (left == starts_left) & (block + i <= last)
-    passed = min(passed, last - 1)
-    ax, ay = xs[passed] - x, ys[passed] - y
-    bx, by = xs[passed + 1] - x, ys[passed + 1] - y
+            left = dx * ys[start + np.uint64(i)] - dy * xs[start + np.uint64(i)] >= line
+            passed += (left == starts_left) & (i <= count - block)
+    met = np.uint64(first + min(passed, count - 1))
+    ax, ay = xs[met] - x, ys[met] - y
+    bx, by = xs[met + np.uint64(1)] - x, ys[met + np.uint64(1)] - y
     return min(RAY_RANGE, (ax * by - ay * bx) / (dx * (by - ay) - dy * (bx - ax)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -62,9 +63,11 @@ class Track:
         """What the compiled code reads; built when the first simulation asks for it."""
         return add_beams(self.grid)
 
-    def tables_with_cells(self, cell_size: float) -> TrackTables:
-        """Tables with another size of grid cell. One cell over everything (infinite size) is plain brute force."""
-        return add_beams(build_tables(self.centreline, self.inner, self.outer, self.gates, cell_size))
+    def brute_force_tables(self) -> TrackTables:
+        """Tables with one cell that lists everything and no beams: the same results, slowly."""
+        tables = build_tables(self.centreline, self.inner, self.outer, self.gates, math.inf)
+        tables.seal()
+        return tables
 
 
 def build_track(control_points: ArrayLike, gate_count: int = DEFAULT_GATES, circuit: Circuit | None = None) -> Track:

@@ -130,7 +130,7 @@ def recorded(
     track: Track, num_cars: int, threads: int = 1, skilled: bool = True, brute_force: bool = False
 ) -> Recording:
     """Cars all over the track, at speed, and what their drivers do next."""
-    tables = track.tables_with_cells(math.inf) if brute_force else None
+    tables = track.brute_force_tables() if brute_force else None
     simulation = Simulation(track, num_cars, None, True, start=ANYWHERE, threads=threads, tables=tables)
     driver, noise = Driver(track), np.random.default_rng(0)
     actions = np.empty((TICKS, num_cars, 3))

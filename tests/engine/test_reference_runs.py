@@ -49,7 +49,7 @@ PLACED = ["x", "y", "heading", "vx", "vy", "speed", "steer", "throttle", "brake"
 BLOCK = 7
 """Rows of a `placed` block: the state a car is put in, and 6 ticks."""
 
-HARSH_CONFIG = {
+HARSH_CONFIG: dict[str, dict[str, float]] = {
     "weights": {
         "progress": 2.0,
         "speedBonus": 0.01,
@@ -201,7 +201,7 @@ def test_cars_driven_together_move_exactly_as_each_alone(name: str, harsh: bool)
             place(alone, 0, rows[0])
         own_states, own_observations = record(alone, actions[:, car : car + 1])
         assert own_observations.tobytes() == observations[:, car : car + 1].tobytes(), f"{run}, car {car}"
-        for field in states.dtype.names:
+        for field in states.dtype.fields or ():
             own, its = own_states[field][:, 0], states[field][:, car]
             assert own.tobytes() == its.tobytes(), f"{run}, car {car}: {field}"
 

@@ -31,7 +31,7 @@ COMPARED = [
     *("surface", "arc", "centre_distance", "wall_contact", "lap", "checkpoint", "lap_ticks"),
     *("reward", "components", "terminated", "truncated"),
 ]
-QUICK_END = {
+QUICK_END: dict[str, dict[str, float]] = {
     "weights": {
         "speedBonus": 0.01,
         "wallPenalty": -0.5,
@@ -271,7 +271,7 @@ def test_rays_that_pass_an_inner_wall_on_both_sides_do_not_hide_it(
     for i in range(grid.num_cars):
         x, y = places.on_the_road()
         put(grid, i, {"x": x, "y": y, "heading": places.heading()})
-    plain = Simulation(track, grid.num_cars, tables=track.tables_with_cells(math.inf))
+    plain = Simulation(track, grid.num_cars, tables=track.brute_force_tables())
     plain.restore(grid.save())
     grid.step(np.zeros((grid.num_cars, 3)))
     plain.step(np.zeros((grid.num_cars, 3)))
@@ -296,7 +296,7 @@ def drive(rng: np.random.Generator, cars: int, ticks: int) -> Iterator[Floats]:
 def assert_grid_changes_nothing(track: Track, cars: int, ticks: int) -> None:
     grid, plain = (
         Simulation(track, cars, {"episode": {"maxSteps": 500}}, auto_reset=True, start=ANYWHERE, seed=3, tables=tables)
-        for tables in (track.tables, track.tables_with_cells(math.inf))
+        for tables in (track.tables, track.brute_force_tables())
     )
     for tick, actions in enumerate(drive(np.random.default_rng(4), cars, ticks)):
         seen, wanted = grid.step(actions).observations, plain.step(actions).observations

@@ -152,9 +152,8 @@ def _fill_square(track: Compiled, beams: Compiled, corners: Compiled) -> None:
 @part
 def _run_between(track: Compiled, left: Ray, right: Ray) -> tuple[int, int]:
     """The run of one wall from where the left ray meets it to where the right ray does, or 0, 0 if it is not known."""
-    frame, cells, lists, segments = track.frame, track.cells, track.lists, track.segments
-    left_distance, left_wall = walk(frame, cells, lists, segments, left[0], left[1], left[2], left[3], math.inf)
-    right_distance, right_wall = walk(frame, cells, lists, segments, right[0], right[1], right[2], right[3], math.inf)
+    left_distance, left_wall = walk(track, left[0], left[1], left[2], left[3], -1, math.inf)
+    right_distance, right_wall = walk(track, right[0], right[1], right[2], right[3], -1, math.inf)
     size = len(track.segments) // 2
     if left_wall < 0 or right_wall < 0 or left_wall // size != right_wall // size:
         return 0, 0
@@ -168,7 +167,7 @@ def _run_between(track: Compiled, left: Ray, right: Ray) -> tuple[int, int]:
     if count > LONGEST_RUN:
         return 0, 0
     wall = left_wall // size
-    if _between(segments[(1 - wall) * size], left, right):
+    if _between(track.segments[(1 - wall) * size], left, right):
         return 0, 0
     first = (start - wall * size) % size + wall * (size + 1 + RUN_ON)
     return (first, count) if _crossed_once(track.wall_points, first, count, left, right) else (0, 0)

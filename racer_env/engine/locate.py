@@ -98,8 +98,8 @@ def _nearest_sample(track: Compiled, frame: Compiled, x: float, y: float) -> int
     for j in range(square.samples, square.samples + square.candidates):
         i = track.lists[j]
         distance = (track.samples[i].x - x) ** 2 + (track.samples[i].y - y) ** 2
-        if distance < best:
-            nearest, best = i, distance
+        closer = distance < best
+        nearest, best = (i if closer else nearest), (distance if closer else best)
     return nearest
 
 

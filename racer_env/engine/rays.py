@@ -1,7 +1,7 @@
 """What the car sees: distances to the walls along nine rays.
 
 Most rays start in a place and a direction from which only one short run of a wall can be seen: `beams` knows
-it. The others walk the grid.
+it. The others walk the grid until they come to such a place.
 """
 
 import math
@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from racer_env.engine.compiled import Compiled, part, shared
-from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, RUN_BLOCK, square_at
+from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, RUN_BLOCK, SQUARE_CELLS, square_at
 
 RAY_COUNT = 9
 RAY_RANGE = 200.0
@@ -30,30 +30,36 @@ _FIRST_BEAM = -_BEAMS_BETWEEN_RAYS * (RAY_COUNT // 2)
 def cast_rays(track: Compiled, x: float, y: float, heading: float, distances: Compiled) -> None:
     """Set the distance to the nearest wall along each ray, at most RAY_RANGE."""
     cos, sin = math.cos(heading), math.sin(heading)
-    beams = _beams_at(track, x, y)
+    beams = _beams_at(track, track.squares[square_at(track.frame[0], x, y)], x, y)
     direction = math.floor(heading * _BEAMS_PER_RADIAN) + _FIRST_BEAM
     for ray in range(RAY_COUNT):
         dx = cos * _COS[ray] - sin * _SIN[ray]
         dy = sin * _COS[ray] + cos * _SIN[ray]
-        first, count = 0, 0
-        if beams >= 0:
-            beam = track.beams[beams, (direction + ray * _BEAMS_BETWEEN_RAYS) & (BEAM_DIRECTIONS - 1)]
-            first, count = int(beam.first), int(beam.count)
+        beam = (direction + ray * _BEAMS_BETWEEN_RAYS) & (BEAM_DIRECTIONS - 1)
+        first, count = _run(track, beams, beam)
         if count > 0:
             distances[ray] = _meet_run(track.wall_points, first, count, x, y, dx, dy)
         else:
-            distances[ray] = walk(track.frame, track.cells, track.lists, track.segments, x, y, dx, dy, RAY_RANGE)[0]
+            distances[ray] = walk(track, x, y, dx, dy, beam, RAY_RANGE)[0]
 
 
 @part
-def _beams_at(track: Compiled, x: float, y: float) -> int:
-    """The row of `beams` that holds for a point, or −1."""
-    square = track.squares[square_at(track.frame[0], x, y)]
+def _beams_at(track: Compiled, square: Compiled, x: float, y: float) -> int:
+    """The row of `beams` that holds for a point of a square, or −1."""
     for j in range(square.walls, square.walls + square.crossing):
         wall = track.segments[track.lists[j]]
         if (wall.dx * (y - wall.y) - wall.dy * (x - wall.x)) * wall.inside < BEAM_WALL_GAP:
             return -1
     return square.beams
+
+
+@part
+def _run(track: Compiled, beams: int, direction: int) -> tuple[int, int]:
+    """The run of wall that a beam meets: its first point and its number of segments, 0 if it is not known."""
+    if beams < 0:
+        return 0, 0
+    beam = track.beams[beams, direction]
+    return int(beam.first), int(beam.count)
 
 
 @part
@@ -79,26 +85,18 @@ def _meet_run(points: Compiled, first: int, count: int, x: float, y: float, dx: 
 
 
 @shared
-def walk(
-    frames: Compiled,
-    cells: Compiled,
-    lists: Compiled,
-    segments: Compiled,
-    x: float,
-    y: float,
-    dx: float,
-    dy: float,
-    reach: float,
-) -> tuple[float, int]:
-    """Distance and index of the first wall along any ray, at most `reach` and −1.
+def walk(track: Compiled, x: float, y: float, dx: float, dy: float, direction: int, reach: float) -> tuple[float, int]:
+    """Distance to the first wall along any ray and its index, at most `reach` and −1.
 
-    Goes from one wall-free square of cells to the next, and looks at walls only in cells they pass through.
+    Goes from one wall-free square of cells to the next, and looks at walls only in cells they pass through. Ends early,
+    and then without an index, where it comes to a square from which the beam into its direction meets a known
+    run; with direction −1 it does not look for one.
     """
-    frame = frames[0]
+    frame, cells = track.frame[0], track.cells
     columns, rows, per_unit = frame.columns, frame.rows, frame.cells_per_unit
     start_column, start_row = (x - frame.left) * per_unit, (y - frame.bottom) * per_unit
     if not (0.0 <= start_column < columns and 0.0 <= start_row < rows):
-        return _first_hit(cells[columns * rows], lists, segments, x, y, dx, dy, reach, -1)
+        return _first_hit(track, cells[columns * rows], x, y, dx, dy, reach, -1)
     column, row = int(start_column), int(start_row)
     slope_x, slope_y = dx * per_unit, dy * per_unit
     per_column, per_row = 1.0 / slope_x, 1.0 / slope_y
@@ -109,7 +107,7 @@ def walk(
         cell = cells[row * columns + column]
         jump = int(cell.jump[side_x + 2 * side_y])
         if jump == 0:
-            nearest, wall = _first_hit(cell, lists, segments, x, y, dx, dy, nearest, wall)
+            nearest, wall = _first_hit(track, cell, x, y, dx, dy, nearest, wall)
             jump = 1
         next_column, next_row = column + step_x * jump, row + step_y * jump
         to_column = (next_column + side_x - start_column) * per_column
@@ -122,6 +120,12 @@ def walk(
             column, row = _onward(column, int(start_column + travelled * slope_x), step_x), next_row
         if travelled >= nearest or column < 0 or column >= columns or row < 0 or row >= rows:
             return nearest, wall
+        if direction >= 0 and wall < 0:
+            square = track.squares[row // SQUARE_CELLS * frame.square_columns + column // SQUARE_CELLS]
+            beams = _beams_at(track, square, x + travelled * dx, y + travelled * dy)
+            first, count = _run(track, beams, direction)
+            if count > 0:
+                return _meet_run(track.wall_points, first, count, x, y, dx, dy), -1
 
 
 @part
@@ -132,20 +136,12 @@ def _onward(old: int, new: int, step: int) -> int:
 
 @part
 def _first_hit(
-    cell: Compiled,
-    lists: Compiled,
-    segments: Compiled,
-    x: float,
-    y: float,
-    dx: float,
-    dy: float,
-    nearest: float,
-    wall: int,
+    track: Compiled, cell: Compiled, x: float, y: float, dx: float, dy: float, nearest: float, wall: int
 ) -> tuple[float, int]:
     """The nearest of the walls that pass through a cell and its distance, if it is nearer than what is known."""
     for j in range(cell.walls, cell.walls + cell.crossing):
-        i = lists[j]
-        segment = segments[i]
+        i = track.lists[j]
+        segment = track.segments[i]
         cross = dx * segment.dy - dy * segment.dx
         if abs(cross) >= PARALLEL:
             ox, oy = segment.x - x, segment.y - y

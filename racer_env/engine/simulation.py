@@ -105,6 +105,7 @@ class Simulation:
         self.cars: Cars = self._cars.view(np.recarray)
         """Every state column by name, as `cars.x` or `cars["x"]`. A position written here counts from the next step."""
         self._actions = self._cars["action"]
+        self._shape = self._actions.shape
         self._observations = _blank_observations(num_cars)
         self._ended = np.zeros(num_cars, np.bool_)
         self._all = np.ones(num_cars, np.bool_)
@@ -132,7 +133,7 @@ class Simulation:
     def configure(self, config: Config | Mapping[str, Any] | None) -> None:
         """Use other reward weights and episode limits from the next step on."""
         self.config = parse_config(config)
-        self._arguments = (self.tables, self.config.table(), self._cars, self._observations)
+        self._arguments = (self.tables, self.config.table(), self._cars, self._observations, 0, self.num_cars)
 
     def start_from(self, start: Start) -> None:
         """Start the episodes from now on here."""
@@ -160,28 +161,29 @@ class Simulation:
     def step(self, actions: ArrayLike) -> StepResult:
         """Advance every car by one tick. Actions are N rows of steer, throttle, brake, clamped to their ranges."""
         try:
-            if getattr(actions, "shape", None) != self._actions.shape:
+            if getattr(actions, "shape", None) != self._shape:
                 actions = self._in_rows(actions)
             self._actions[...] = actions
         except (TypeError, ValueError) as error:
             raise ActionError(
                 f"actions must be {self.num_cars} rows of steer, throttle, brake as finite numbers: {error}"
             ) from None
-        ended = self._step(*self._arguments, 0, self.num_cars) if self._pool is None else self._step_on_threads()
+        ended = self._step(*self._arguments) if self._pool is None else self._step_on_threads()
         if ended:
             self._finish(ended)
         return self._result
 
     def _in_rows(self, actions: ArrayLike) -> Floats:
         array = np.asarray(actions, dtype=np.float64)
-        if array.shape != self._actions.shape:
+        if array.shape != self._shape:
             raise ValueError(f"this is an array of shape {array.shape}")
         return array
 
     def _step_on_threads(self) -> int:
         assert self._pool is not None
-        others = [self._pool.submit(self._step, *self._arguments, first, last) for first, last in self._chunks[1:]]
-        counts = [self._step(*self._arguments, *self._chunks[0]), *(other.result() for other in others)]
+        arguments = self._arguments[:-2]
+        others = [self._pool.submit(self._step, *arguments, first, last) for first, last in self._chunks[1:]]
+        counts = [self._step(*arguments, *self._chunks[0]), *(other.result() for other in others)]
         return BAD_ACTION if BAD_ACTION in counts else sum(counts)
 
     def _finish(self, ended: int) -> None:

@@ -1,0 +1,52 @@
+"""Every command and snippet of the README works as it stands there."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from racer_env.engine import load_circuit
+from racer_viewer.cli import main
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+COMMANDS = [
+    line.split("#")[0].removeprefix("python run.py").strip()
+    for language, text in BLOCKS
+    if language == ""
+    for line in text.splitlines()
+    if line.startswith("python run.py")
+]
+TRIED_ELSEWHERE = {"", "test", "test --slow", "bench engine"}
+"""By test_fresh_machine.py, by whoever reads this test's result, and by tests/bench."""
+
+
+def test_there_are_commands_and_snippets() -> None:
+    assert len(COMMANDS) > 4
+    assert {"python", "json"} <= {language for language, _ in BLOCKS}
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - TRIED_ELSEWHERE))
+def test_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)) == 0
+
+
+@pytest.mark.parametrize("code", [text for language, text in BLOCKS if language == "python"])
+def test_python_snippets_run(code: str) -> None:
+    exec(compile(code, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize("text", [text for language, text in BLOCKS if language == "json"])
+def test_the_example_circuit_can_be_driven(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "oval.json"
+    path.write_text(text)
+    assert load_circuit(path).length > 0
+    assert "control_points" in json.loads(text)
+
+
+def test_pictures_are_there() -> None:
+    for picture in re.findall(r"!\[.*?\]\((.*?)\)", README):
+        assert (Path(__file__).parent.parent / picture).is_file()

@@ -5,8 +5,9 @@ A beam is all rays that start in one square of the grid, where it is inside of t
 them meets that wall between those two points: nothing else can come in between, since it would have to cross one of the
 two rays, the wall, or the place they start from. That holds for walls that do not cross, places that are
 convex, a run of wall that is all ahead, and unless the other wall stands between the rays as a whole. A run that turns
-back across the beam, which a ray may meet more than once, is not taken either. Such beams are left unknown, and
-their rays walk the grid.
+back across the beam, which a ray may meet more than once, is not taken either. Where both rays meet different walls, a
+run of each is known if one of them closes the view behind the other (`_two_runs`). All other beams are left
+unknown, and their rays walk the grid.
 """
 
 import math
@@ -14,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine.compiled import Compiled, bind, entry, part
+from racer_env.engine.compiled import Compiled, bind, entry, part, shared
 from racer_env.engine.crossings import crossing_walls
 from racer_env.engine.rays import walk
 from racer_env.engine.tables import (
@@ -140,45 +141,123 @@ def _fill_square(track: Compiled, beams: Compiled, corners: Compiled) -> None:
                 left_most, left_corner = left_side, i
             if right_side < right_most:
                 right_most, right_corner = right_side, i
-        first, count = _run_between(
-            track,
-            (corners[left_corner, 0], corners[left_corner, 1], left_dx, left_dy),
-            (corners[right_corner, 0], corners[right_corner, 1], right_dx, right_dy),
-        )
-        beams[direction].first = first
-        beams[direction].count = count
+        left_ray = (corners[left_corner, 0], corners[left_corner, 1], left_dx, left_dy)
+        right_ray = (corners[right_corner, 0], corners[right_corner, 1], right_dx, right_dy)
+        beam = beams[direction]
+        beam.first, beam.count, beam.other_first, beam.other_count = _runs_between(track, left_ray, right_ray)
 
 
 @part
-def _run_between(track: Compiled, left: Ray, right: Ray) -> tuple[int, int]:
-    """The run of one wall from where the left ray meets it to where the right ray does, or 0, 0 if it is not known."""
-    left_distance, left_wall = walk(track, left[0], left[1], left[2], left[3], -1, math.inf)
-    right_distance, right_wall = walk(track, right[0], right[1], right[2], right[3], -1, math.inf)
+def _runs_between(track: Compiled, left: Ray, right: Ray) -> tuple[int, int, int, int]:
+    """The run or the two runs that the rays between two meet, as in a BEAM; zeros if they are not known."""
+    left_distance, left_wall = _first_wall(track, left, 0.0)
+    right_distance, right_wall = _first_wall(track, right, 0.0)
     size = len(track.segments) // 2
-    if left_wall < 0 or right_wall < 0 or left_wall // size != right_wall // size:
-        return 0, 0
-    left_end = _end_met(track.segments[left_wall], left, left_distance)
-    right_end = _end_met(track.segments[right_wall], right, right_distance)
+    if left_wall < 0 or right_wall < 0:
+        return 0, 0, 0, 0
+    if left_wall // size == right_wall // size:
+        left_end = _end_met(track.segments[left_wall], left, left_distance)
+        right_end = _end_met(track.segments[right_wall], right, right_distance)
+        first, count = _one_run(track, left, right, left_wall, right_wall, left_end, right_end)
+        return first, count, 0, 0
+    first, count, other_first, other_count = _two_runs(track, left, -1.0, left_wall, right, 1.0, right_wall)
+    if count == 0:
+        first, count, other_first, other_count = _two_runs(track, right, 1.0, right_wall, left, -1.0, left_wall)
+    return first, count, other_first, other_count
+
+
+@shared
+def _first_wall(track: Compiled, ray: Ray, distance: float) -> tuple[float, int]:
+    """What a ray meets first, from some distance on."""
+    x, y = ray[0] + distance * ray[2], ray[1] + distance * ray[3]
+    return walk(track, x, y, ray[2], ray[3], math.inf)
+
+
+@part
+def _one_run(
+    track: Compiled, left: Ray, right: Ray, left_wall: int, right_wall: int, left_end: int, right_end: int
+) -> tuple[int, int]:
+    """The run of one wall from where the left ray meets it to where the right ray does, or 0, 0."""
+    size = len(track.segments) // 2
     behind = (right_wall - left_wall) % size
     if behind <= size // 2:
         start, count = left_wall + min(0, left_end), behind + 1 - min(0, left_end) + max(0, right_end)
     else:
         start, count = right_wall + min(0, right_end), size - behind + 1 - min(0, right_end) + max(0, left_end)
-    if count > LONGEST_RUN:
-        return 0, 0
     wall = left_wall // size
-    if _between(track.segments[(1 - wall) * size], left, right):
+    if count > LONGEST_RUN or _between(track.segments[(1 - wall) * size], left, right):
         return 0, 0
-    first = (start - wall * size) % size + wall * (size + 1 + RUN_ON)
+    first = _first_point(track, start, wall)
     return (first, count) if _crossed_once(track.wall_points, first, count, left, right) else (0, 0)
+
+
+@shared
+def _two_runs(
+    track: Compiled, far: Ray, far_side: float, far_wall: int, near: Ray, near_side: float, near_wall: int
+) -> tuple[int, int, int, int]:
+    """Two runs where one wall spans the beam and the other juts into it, or zeros.
+
+    From where the far ray meets its wall, that wall must lead across the beam and out past the near ray; from where the
+    near ray meets the other wall, that one must lead into the beam and out past the same ray again. If from there
+    on the near ray next meets the wall that spans, nothing else comes into the beam in front of it.
+    Sides are 1 where the beam is to the left of a ray, else −1.
+    """
+    first, count, last = _follow(track, far_wall, far, far_side, far, far_side, near, near_side)
+    other_first, other_count, other_last = _follow(track, near_wall, near, near_side, far, far_side, near, near_side)
+    if count == 0 or other_count == 0:
+        return 0, 0, 0, 0
+    out = track.segments[other_last]
+    cross = near[2] * out.dy - near[3] * out.dx
+    distance = ((out.x - near[0]) * out.dy - (out.y - near[1]) * out.dx) / cross
+    if not distance > 0.0 or _first_wall(track, near, distance + TOLERANCE)[1] != last:
+        return 0, 0, 0, 0
+    return first, count, other_first, other_count
+
+
+@part
+def _follow(
+    track: Compiled, wall: int, entry: Ray, entry_side: float, far: Ray, far_side: float, near: Ray, near_side: float
+) -> tuple[int, int, int]:
+    """Follow a wall from the segment that a ray meets into the beam and out past the near ray.
+
+    Returns the first point of that run, its number of segments (0 if it leads past the far ray, behind, or too far)
+    and its last segment.
+    """
+    size = len(track.segments) // 2
+    base = wall // size * size
+    ahead = track.segments[base + (wall + 1 - base) % size]
+    step = 1 if _side(entry, ahead.x, ahead.y) * entry_side > 0.0 else -1
+    point = wall - base + max(0, step)
+    for count in range(1, LONGEST_RUN + 1):
+        corner = track.segments[base + point % size]
+        edge = (near[0] - far[0]) * (corner.y - far[1]) - (near[1] - far[1]) * (corner.x - far[0])
+        if edge * far_side >= 0.0 or _side(far, corner.x, corner.y) * far_side <= 0.0:
+            return 0, 0, -1
+        if _side(near, corner.x, corner.y) * near_side <= 0.0:
+            start = wall if step > 0 else wall - count + 1
+            last = base + (wall - base + step * (count - 1)) % size
+            return _first_point(track, start, wall // size), count, last
+        point += step
+    return 0, 0, -1
+
+
+@part
+def _side(ray: Ray, x: float, y: float) -> float:
+    """Positive to the left of a ray, negative to its right."""
+    return ray[2] * (y - ray[1]) - ray[3] * (x - ray[0])
+
+
+@part
+def _first_point(track: Compiled, segment: int, wall: int) -> int:
+    """The point in `wall_points` that a segment, counted on past the ends of its wall, starts from."""
+    size = len(track.segments) // 2
+    return (segment - wall * size) % size + wall * (size + 1 + RUN_ON)
 
 
 @part
 def _between(other: Compiled, left: Ray, right: Ray) -> bool:
     """Whether the other wall, of which this is a segment, can stand wholly between both rays and cross neither."""
-    right_of_left = left[2] * (other.y - left[1]) - left[3] * (other.x - left[0]) <= 0.0
-    left_of_right = right[2] * (other.y - right[1]) - right[3] * (other.x - right[0]) >= 0.0
-    return right_of_left and left_of_right
+    return _side(left, other.x, other.y) <= 0.0 and _side(right, other.x, other.y) >= 0.0
 
 
 @part

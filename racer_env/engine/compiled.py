@@ -49,7 +49,7 @@ def part(function: Function) -> Function:
 
 
 def shared(function: Function) -> Function:
-    """As `part`, but called and not inlined: for what is large and used in several places."""
+    """As `part`, but called and not inlined: for what is large and needed in several places."""
     return cast(Function, njit(**_INTERNAL)(function))
 
 

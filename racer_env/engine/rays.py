@@ -1,15 +1,15 @@
 """What the car sees: distances to the walls along nine rays.
 
 Most rays start in a place and a direction from which only one short run of a wall can be seen: `beams` knows
-it. The others walk the grid until they come to such a place.
+it. The others walk the grid.
 """
 
 import math
 
 import numpy as np
 
-from racer_env.engine.compiled import Compiled, part, shared
-from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, RUN_BLOCK, SQUARE_CELLS, square_at
+from racer_env.engine.compiled import Compiled, part
+from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, RUN_BLOCK, square_at
 
 RAY_COUNT = 9
 RAY_RANGE = 200.0
@@ -30,36 +30,35 @@ _FIRST_BEAM = -_BEAMS_BETWEEN_RAYS * (RAY_COUNT // 2)
 def cast_rays(track: Compiled, x: float, y: float, heading: float, distances: Compiled) -> None:
     """Set the distance to the nearest wall along each ray, at most RAY_RANGE."""
     cos, sin = math.cos(heading), math.sin(heading)
-    beams = _beams_at(track, track.squares[square_at(track.frame[0], x, y)], x, y)
+    beams = _beams_at(track, x, y)
     direction = math.floor(heading * _BEAMS_PER_RADIAN) + _FIRST_BEAM
     for ray in range(RAY_COUNT):
         dx = cos * _COS[ray] - sin * _SIN[ray]
         dy = sin * _COS[ray] + cos * _SIN[ray]
-        beam = (direction + ray * _BEAMS_BETWEEN_RAYS) & (BEAM_DIRECTIONS - 1)
-        first, count = _run(track, beams, beam)
-        if count > 0:
-            distances[ray] = _meet_run(track.wall_points, first, count, x, y, dx, dy)
+        if beams >= 0:
+            beam = track.beams[beams, (direction + ray * _BEAMS_BETWEEN_RAYS) & (BEAM_DIRECTIONS - 1)]
+            first, count = int(beam.first), int(beam.count)
+            other_first, other_count = int(beam.other_first), int(beam.other_count)
         else:
-            distances[ray] = walk(track, x, y, dx, dy, beam, RAY_RANGE)[0]
+            first = count = other_first = other_count = 0
+        if count > 0 and other_count == 0:
+            distances[ray] = _meet_run(track.wall_points, first, count, x, y, dx, dy)
+        elif count > 0:
+            nearest = _nearest_of_run(track.wall_points, first, count, x, y, dx, dy, RAY_RANGE)
+            distances[ray] = _nearest_of_run(track.wall_points, other_first, other_count, x, y, dx, dy, nearest)
+        else:
+            distances[ray] = walk(track, x, y, dx, dy, RAY_RANGE)[0]
 
 
 @part
-def _beams_at(track: Compiled, square: Compiled, x: float, y: float) -> int:
-    """The row of `beams` that holds for a point of a square, or −1."""
+def _beams_at(track: Compiled, x: float, y: float) -> int:
+    """The row of `beams` that holds for a point, or −1."""
+    square = track.squares[square_at(track.frame[0], x, y)]
     for j in range(square.walls, square.walls + square.crossing):
         wall = track.segments[track.lists[j]]
         if (wall.dx * (y - wall.y) - wall.dy * (x - wall.x)) * wall.inside < BEAM_WALL_GAP:
             return -1
     return square.beams
-
-
-@part
-def _run(track: Compiled, beams: int, direction: int) -> tuple[int, int]:
-    """The run of wall that a beam meets: its first point and its number of segments, 0 if it is not known."""
-    if beams < 0:
-        return 0, 0
-    beam = track.beams[beams, direction]
-    return int(beam.first), int(beam.count)
 
 
 @part
@@ -84,13 +83,30 @@ def _meet_run(points: Compiled, first: int, count: int, x: float, y: float, dx: 
     return min(RAY_RANGE, (ax * by - ay * bx) / (dx * (by - ay) - dy * (bx - ax)))
 
 
-@shared
-def walk(track: Compiled, x: float, y: float, dx: float, dy: float, direction: int, reach: float) -> tuple[float, int]:
+@part
+def _nearest_of_run(
+    points: Compiled, first: int, count: int, x: float, y: float, dx: float, dy: float, nearest: float
+) -> float:
+    """The distance to the nearest segment of a run that the ray meets, if it is nearer than what is known."""
+    xs, ys = points[0], points[1]
+    ax, ay = xs[first] - x, ys[first] - y
+    side = dx * ay - dy * ax
+    for i in range(first + 1, first + count + 1):
+        bx, by = xs[i] - x, ys[i] - y
+        next_side = dx * by - dy * bx
+        if (side >= 0.0) != (next_side >= 0.0) and abs(next_side - side) >= PARALLEL:
+            distance = (ax * by - ay * bx) / (next_side - side)
+            if 0.0 <= distance < nearest:
+                nearest = distance
+        ax, ay, side = bx, by, next_side
+    return nearest
+
+
+@part
+def walk(track: Compiled, x: float, y: float, dx: float, dy: float, reach: float) -> tuple[float, int]:
     """Distance to the first wall along any ray and its index, at most `reach` and −1.
 
-    Goes from one wall-free square of cells to the next, and looks at walls only in cells they pass through. Ends early,
-    and then without an index, where it comes to a square from which the beam into its direction meets a known
-    run; with direction −1 it does not look for one.
+    Goes from one wall-free square of cells to the next, and looks at walls only in cells they pass through.
     """
     frame, cells = track.frame[0], track.cells
     columns, rows, per_unit = frame.columns, frame.rows, frame.cells_per_unit
@@ -120,12 +136,6 @@ def walk(track: Compiled, x: float, y: float, dx: float, dy: float, direction: i
             column, row = _onward(column, int(start_column + travelled * slope_x), step_x), next_row
         if travelled >= nearest or column < 0 or column >= columns or row < 0 or row >= rows:
             return nearest, wall
-        if direction >= 0 and wall < 0:
-            square = track.squares[row // SQUARE_CELLS * frame.square_columns + column // SQUARE_CELLS]
-            beams = _beams_at(track, square, x + travelled * dx, y + travelled * dy)
-            first, count = _run(track, beams, direction)
-            if count > 0:
-                return _meet_run(track.wall_points, first, count, x, y, dx, dy), -1
 
 
 @part

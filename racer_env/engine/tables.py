@@ -80,9 +80,10 @@ SQUARE = np.dtype([
 """Where the square's centreline candidates start in `lists`, and how many they are; where the walls through it start,
 and how many they are; its row in `beams`, or −1."""
 
-BEAM = np.dtype([("first", "u2"), ("count", "u2")])
-"""The run of wall segments that a beam of rays meets: index of its first point in `wall_points`, and how many
-segments; none where it is not known to be one run."""
+BEAM = np.dtype([("first", "u2"), ("count", "u2"), ("other_first", "u2"), ("other_count", "u2")])
+"""The runs of wall segments that a beam of rays meets: index of the first point in `wall_points`, and how many
+segments. One run is met once by every ray; with a second one on the other wall, the nearest segment counts. No run
+where that is not known."""
 
 
 class TrackTables(NamedTuple):

@@ -11,6 +11,8 @@ unknown, and their rays walk the grid.
 """
 
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,7 @@ Ray = tuple[float, float, float, float]
 
 MOST_POINTS = 65_535
 """Wall points that a beam can number."""
+MOST_WORKERS = 8
 MOST_CORNERS = 24
 """Of a square cut by walls."""
 
@@ -56,27 +59,36 @@ def add_beams(tables: TrackTables) -> TrackTables:
     beams = np.zeros((np.count_nonzero(reached), BEAM_DIRECTIONS), BEAM)
     tables = tables._replace(lists=np.concatenate([tables.lists, wall.astype(np.int32)]))
     tables.seal()
-    arguments = (tables, beams, np.zeros((2, MOST_CORNERS, 2)))
-    bind(fill_beams, *arguments)(*arguments)
+    _fill(tables, beams)
     beams.flags.writeable = False
     return tables._replace(beams=beams)
 
 
 def _near_centreline(tables: TrackTables) -> NDArray[np.bool_]:
-    """Which squares are no farther from the centreline than walls are."""
+    """Which squares are no farther from the centreline than the walls are there."""
     frame, squares = tables.frame[0], tables.squares[:-1]
     row, column = np.divmod(np.arange(len(squares)), frame["square_columns"])
     sample = tables.samples[tables.lists[squares["samples"]]]
     side = SQUARE_CELLS * frame["cell"]
     x, y = frame["left"] + (column + 0.5) * side, frame["bottom"] + (row + 0.5) * side
-    reach = float(tables.stretches["width0"].max()) + WALL_OFFSET + 2.0 * side
+    reach = tables.stretches["width0"][sample["stretch"]] + WALL_OFFSET + side
     return np.asarray(np.hypot(sample["x"] - x, sample["y"] - y) < reach)
 
 
+def _fill(tables: TrackTables, beams: NDArray[np.void]) -> None:
+    """Fill the beams of all squares, on all cores: somebody is waiting for the track."""
+    workers = min(os.cpu_count() or 1, MOST_WORKERS)
+    limits = np.linspace(0, len(tables.squares) - 1, workers + 1).astype(int).tolist()
+    shares = [(tables, beams, np.zeros((2, MOST_CORNERS, 2)), *limits[i : i + 2]) for i in range(workers)]
+    fill = bind(fill_beams, *shares[0])
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(lambda share: fill(*share), shares))
+
+
 @entry
-def fill_beams(track: Compiled, beams: Compiled, corners: Compiled) -> None:
-    """Set the run of wall segments of every beam that meets only one. `corners` is room to work in."""
-    for i in range(len(track.squares) - 1):
+def fill_beams(track: Compiled, beams: Compiled, corners: Compiled, first: int, last: int) -> None:
+    """Set the runs that the beams of squares[first:last] meet. `corners` is room to work in."""
+    for i in range(first, last):
         square = track.squares[i]
         if square.beams >= 0:
             row, column = i // track.frame[0].square_columns, i % track.frame[0].square_columns

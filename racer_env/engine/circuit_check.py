@@ -1,9 +1,11 @@
 """Whether a track can be driven, and which control point is the problem if it cannot."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from racer_env.engine.centreline import CHORDS_PER_SEGMENT, Floats
 from racer_env.engine.crossings import crossing_walls
+from racer_env.engine.tables import WALL_NEAR
 from racer_env.engine.track import Track
 from racer_env.engine.walls import signed_area
 from racer_env.errors import CircuitError
@@ -57,19 +59,27 @@ def _check_room(track: Track) -> None:
             f" as at control point {nearest}"
         )
     distances = np.arange(0.0, track.length, CLEARANCE_STEP)
-    points = track.centreline.points(distances)
-    gaps = np.min([_distances(points, wall) for wall in (track.inner, track.outer)], axis=0)
-    worst = int(np.argmin(gaps))
-    if gaps[worst] < CAR_WIDTH:
+    blocked = _touched_by_walls(track, track.centreline.points(distances))
+    if blocked.any():
         raise CircuitError(
-            f"a wall stands on the road after control point {_control_point(track, distances[worst])}:"
+            f"a wall stands on the road after control point {_control_point(track, distances[np.argmax(blocked)])}:"
             " move the road apart there, or make the bend wider"
         )
 
 
-def _distances(points: Floats, wall: Floats) -> Floats:
-    """From each point to the nearest point of a wall's corners: wall segments are short."""
-    return np.asarray([np.hypot(*(wall - point).T).min() for point in points])
+def _touched_by_walls(track: Track, points: Floats) -> NDArray[np.bool_]:
+    """Which points are closer than WALL_NEAR to a wall: the walls that can be are listed with their cells."""
+    grid = track.grid
+    frame = grid.frame[0]
+    column, row = ((points - (frame["left"], frame["bottom"])) // frame["cell"]).astype(np.int64).T
+    cell = grid.cells[row * frame["columns"] + column]
+    point = np.repeat(np.arange(len(points)), cell["near"])
+    within = np.arange(len(point)) - (np.cumsum(cell["near"]) - cell["near"])[point]
+    wall = grid.segments[grid.lists[cell["walls"][point] + within]]
+    x, y = points[point, 0] - wall["x"], points[point, 1] - wall["y"]
+    along = np.clip((x * wall["dx"] + y * wall["dy"]) * wall["per_square"], 0.0, 1.0)
+    close = np.hypot(x - along * wall["dx"], y - along * wall["dy"]) < WALL_NEAR
+    return np.asarray(np.bincount(point[close], minlength=len(points)) > 0)
 
 
 def _control_point(track: Track, arc: float) -> int:

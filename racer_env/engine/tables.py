@@ -32,11 +32,11 @@ WALL_NEAR = 2.0
 """Closer than this to a wall counts as wall contact in info and in the reward."""
 TOLERANCE = 1e-6
 """Cells list what passes them this close by, so that rounding at a cell's edge loses nothing."""
-LONGEST_JUMP = 50
+LONGEST_JUMP = 40
 """Most cells that a ray crosses in one jump."""
-ZOOM = 4
+ZOOM = 2
 """How much smaller cells get from one level to the next while the candidates are narrowed down."""
-SQUARE_CELLS = 3
+SQUARE_CELLS = 4
 """Cells along the side of a square."""
 BEAM_DIRECTIONS = 64
 """Beams around a full turn: a power of two, and a whole number of them between two rays of a car."""
@@ -312,11 +312,11 @@ def _fill_jumps(frame: np.void, cells: NDArray[np.void]) -> None:
     for quadrant in range(4):
         turned = open_cells[:: -1 if quadrant & 2 else 1, :: -1 if quadrant & 1 else 1]
         jump = np.zeros(turned.shape, np.uint8)
-        fits = turned
-        while fits.any() and jump.max(initial=0) < LONGEST_JUMP:
+        fits = turned.copy()
+        for _ in range(LONGEST_JUMP):
             jump += fits
-            larger = np.zeros_like(fits)
-            larger[:-1, :-1] = fits[:-1, :-1] & fits[1:, :-1] & fits[:-1, 1:] & fits[1:, 1:]
-            fits = larger
+            fits[:-1] &= fits[1:]
+            fits[:, :-1] &= fits[:, 1:]
+            fits[-1] = fits[:, -1] = False
         turned_back = jump[:: -1 if quadrant & 2 else 1, :: -1 if quadrant & 1 else 1]
         cells["jump"][:-1, quadrant] = turned_back.reshape(-1)

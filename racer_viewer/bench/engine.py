@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from racer_env.engine import ANYWHERE, Driver, Simulation, Track, build_track, load_circuit
+from racer_env.engine import ANYWHERE, Driver, Simulation, Start, Track, build_track, load_circuit
 from racer_viewer.bench.engine_parts import PARTS, part_cost
 from racer_viewer.progress import prepare_engine
 
@@ -73,6 +74,7 @@ def measure(rounds: int, seconds: float) -> Figures:
         "1024 cars": racers(track, 1024),
         f"1024 cars, {everyone} threads": racers(track, 1024, threads=everyone),
         "1024 cars, random actions": racers(track, 1024, skilled=False),
+        "1024 cars, random actions from the start line": racers(track, 1024, skilled=False, start=Start()),
         "64 cars, brute force": racers(track, 64, brute_force=True),
         "64 cars, long circuit": racers(long, 64),
         "1024 cars, long circuit": racers(long, 1024),
@@ -127,11 +129,16 @@ class Recording:
 
 
 def recorded(
-    track: Track, num_cars: int, threads: int = 1, skilled: bool = True, brute_force: bool = False
+    track: Track,
+    num_cars: int,
+    threads: int = 1,
+    skilled: bool = True,
+    start: Start = ANYWHERE,
+    brute_force: bool = False,
 ) -> Recording:
-    """Cars all over the track, at speed, and what their drivers do next."""
+    """Cars on their way, by default all over the track and at speed, and what their drivers do next."""
     tables = track.brute_force_tables() if brute_force else None
-    simulation = Simulation(track, num_cars, None, True, start=ANYWHERE, threads=threads, tables=tables)
+    simulation = Simulation(track, num_cars, None, True, start=start, threads=threads, tables=tables)
     driver, noise = Driver(track), np.random.default_rng(0)
     actions = np.empty((TICKS, num_cars, 3))
     for tick in range(-SETTLING_TICKS, TICKS):
@@ -148,9 +155,9 @@ def recorded(
     return Recording(simulation, actions)
 
 
-def racers(track: Track, num_cars: int, threads: int = 1, skilled: bool = True, brute_force: bool = False) -> Run:
+def racers(track: Track, num_cars: int, **scenario: Any) -> Run:
     """Steps of all cars per second, driven from one recording over and over."""
-    recording = recorded(track, num_cars, threads, skilled, brute_force)
+    recording = recorded(track, num_cars, **scenario)
     simulation, actions = recording.simulation, list(recording.actions)
     state = simulation.save()
 

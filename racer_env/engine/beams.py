@@ -97,7 +97,7 @@ def fill_beams(track: Compiled, beams: Compiled, corners: Compiled, first: int, 
                 _fill_square(track, beams[square.beams], corners[place % 2, : place // 2])
 
 
-@part
+@shared
 def _open_part(track: Compiled, square: Compiled, row: int, column: int, corners: Compiled) -> int:
     """Cut a square by the walls through it.
 
@@ -137,7 +137,7 @@ def _cut(wall: Compiled, corners: Compiled, kept: Compiled) -> int:
     return count
 
 
-@part
+@shared
 def _fill_square(track: Compiled, beams: Compiled, corners: Compiled) -> None:
     """Set the beams of one place, given by its corners."""
     sector = 2.0 * math.pi / BEAM_DIRECTIONS
@@ -159,7 +159,7 @@ def _fill_square(track: Compiled, beams: Compiled, corners: Compiled) -> None:
         beam.first, beam.count, beam.other_first, beam.other_count = _runs_between(track, left_ray, right_ray)
 
 
-@part
+@shared
 def _runs_between(track: Compiled, left: Ray, right: Ray) -> tuple[int, int, int, int]:
     """The run or the two runs that the rays between two meet, as in a BEAM; zeros if they are not known."""
     left_distance, left_wall = _first_wall(track, left, 0.0)

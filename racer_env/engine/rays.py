@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from racer_env.engine.compiled import Compiled, part
-from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, RUN_BLOCK, square_at
+from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, RUN_BLOCK, cell_at, square_at
 
 RAY_COUNT = 9
 RAY_RANGE = 200.0
@@ -108,11 +108,11 @@ def walk(track: Compiled, x: float, y: float, dx: float, dy: float, reach: float
 
     Goes from one wall-free square of cells to the next, and looks at walls only in cells they pass through.
     """
-    frame, cells = track.frame[0], track.cells
+    frame = track.frame[0]
     columns, rows, per_unit = frame.columns, frame.rows, frame.cells_per_unit
     start_column, start_row = (x - frame.left) * per_unit, (y - frame.bottom) * per_unit
-    if not (0.0 <= start_column < columns and 0.0 <= start_row < rows):
-        return _first_hit(track, cells[columns * rows], x, y, dx, dy, reach, -1)
+    index = cell_at(frame, x, y)
+    outside = index == columns * rows
     column, row = int(start_column), int(start_row)
     slope_x, slope_y = dx * per_unit, dy * per_unit
     per_column, per_row = 1.0 / slope_x, 1.0 / slope_y
@@ -120,10 +120,12 @@ def walk(track: Compiled, x: float, y: float, dx: float, dy: float, reach: float
     step_x, step_y = 1 - 2 * side_x, 1 - 2 * side_y
     nearest, wall = reach, -1
     while True:
-        cell = cells[row * columns + column]
+        cell = track.cells[index]
         jump = int(cell.jump[side_x + 2 * side_y])
         if jump == 0:
             nearest, wall = _first_hit(track, cell, x, y, dx, dy, nearest, wall)
+            if outside:
+                return nearest, wall
             jump = 1
         next_column, next_row = column + step_x * jump, row + step_y * jump
         to_column = (next_column + side_x - start_column) * per_column
@@ -136,6 +138,7 @@ def walk(track: Compiled, x: float, y: float, dx: float, dy: float, reach: float
             column, row = _onward(column, int(start_column + travelled * slope_x), step_x), next_row
         if travelled >= nearest or column < 0 or column >= columns or row < 0 or row >= rows:
             return nearest, wall
+        index = row * columns + column
 
 
 @part

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from numba import config, njit, typeof
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 
 Compiled = Any
 """An array or a record of one, as compiled code sees it: fields are attributes, which Python's arrays have not."""
@@ -75,9 +76,10 @@ def bind(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
 @contextmanager
 def _straight_line_code_vectorised() -> Iterator[None]:
     """Short loops of fixed length become vector instructions, which numba leaves out unless it is told so."""
-    before = config.SLP_VECTORIZE
-    config.SLP_VECTORIZE = 1
-    try:
-        yield
-    finally:
-        config.SLP_VECTORIZE = before
+    with global_compiler_lock:
+        before = config.SLP_VECTORIZE
+        config.SLP_VECTORIZE = 1
+        try:
+            yield
+        finally:
+            config.SLP_VECTORIZE = before

@@ -81,6 +81,7 @@ class Simulation:
     start: where episodes start; the standing start by default.
     seed: for random starts. Car i draws as the only car of a simulation with seed + i would.
     threads: over how many threads a step is spread.
+    tables: the track's own by default; `track.brute_force_tables()` to check and measure against.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class Simulation:
     def seed(self, seed: int) -> None:
         """Restart the random starts: car i from seed + i."""
         with np.errstate(over="ignore"):
-            numbers = np.uint64(seed % 2**64) + np.arange(self.num_cars, dtype=np.uint64)
+            numbers = np.uint64(int(seed) % 2**64) + np.arange(self.num_cars, dtype=np.uint64)
             self._cars["random"] = numbers * np.uint64(0xD1342543DE82EF95) + np.uint64(0x2545F4914F6CDD1D)
 
     def reset(self, mask: ArrayLike | None = None) -> Observations:

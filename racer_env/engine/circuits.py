@@ -49,8 +49,11 @@ def circuits() -> tuple[Circuit, ...]:
     return tuple(_bundled().values())
 
 
-def load_circuit(name_or_path: str | Path) -> Track:
-    """The track of a bundled circuit (`track-01`), a random one (`random:1234`, `random:1234:hard`) or a file."""
+def load_circuit(name_or_path: str | Path | Circuit) -> Track:
+    """The track of a bundled circuit (`track-01`), a random one (`random:1234`, `random:1234:hard`), a file, or a
+    definition as `circuits` gives them."""
+    if isinstance(name_or_path, Circuit):
+        return name_or_path.build()
     name = str(name_or_path)
     if name in _bundled() or name.startswith(PREFIX):
         return named_circuit(name)

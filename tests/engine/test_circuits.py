@@ -47,6 +47,12 @@ def test_the_three_classic_circuits_are_bundled_unchanged() -> None:
     assert len(bundled) >= 6
 
 
+def test_a_definition_loads_as_its_name_does() -> None:
+    circuit = circuits()[0]
+    assert load_circuit(circuit).circuit is circuit
+    np.testing.assert_array_equal(load_circuit(circuit).outer, load_circuit(circuit.id).outer)
+
+
 @pytest.mark.parametrize("name", [circuit.id for circuit in circuits()])
 def test_the_driver_laps_every_bundled_circuit_cleanly_and_earns_its_gold(name: str) -> None:
     track = load_circuit(name)

@@ -81,16 +81,16 @@ def test_random_circuits_can_be_driven(difficulty: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_thousand_consecutive_random_circuits_can_be_driven() -> None:
+def test_a_thousand_consecutive_seeds_can_be_driven() -> None:
     for seed in range(1000):
-        assert_drivable(f"random:{seed}:{('easy', 'medium', 'hard')[seed % 3]}")
+        assert_drivable(f"random:{seed}")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_a_thousand_consecutive_seeds_of_the_default_difficulty_can_be_driven() -> None:
-    for seed in range(1000):
-        assert_drivable(f"random:{seed}")
+@pytest.mark.parametrize("difficulty", ["easy", "hard"])
+def test_many_seeds_of_the_other_difficulties_can_be_driven(difficulty: str) -> None:
+    for seed in range(1000, 1100):
+        assert_drivable(f"random:{seed}:{difficulty}")
 
 
 def test_a_seed_always_gives_the_same_circuit() -> None:

@@ -73,7 +73,6 @@ CELL = np.dtype([
 """Where the cell's walls start in `lists`, how many cross it, how many are near (the crossing ones first);
 jumps towards +x+y, −x+y, +x−y, −x−y."""
 
-
 SQUARE = np.dtype([
     ("samples", "i4"), ("candidates", "i4"), ("walls", "i4"), ("crossing", "i4"), ("beams", "i4"),
 ])  # fmt: skip

@@ -88,6 +88,7 @@ def measure(rounds: int, seconds: float) -> Figures:
         return statistics.median(a / b for a, b in zip(speeds[name], speeds[base], strict=True))
 
     names = [name for name in runs if name != "CartPole-v1"]
+    on_their_way = recorded(track, 1024).simulation
     by_cars = {count: racers(track, count) for count in CAR_COUNTS}
     costs = {str(count): statistics.median(1e9 / go(seconds) for _ in range(rounds)) for count, go in by_cars.items()}
     return Figures(
@@ -96,7 +97,7 @@ def measure(rounds: int, seconds: float) -> Figures:
         steps_per_second={name: statistics.median(speeds[name]) for name in names},
         ratios={name: ratio(name) for name in names},
         faster_than_brute_force=ratio("64 cars", "64 cars, brute force"),
-        nanoseconds_per_car={part: part_cost(part, recorded(track, 1024).simulation, seconds) for part in PARTS},
+        nanoseconds_per_car={part: part_cost(part, on_their_way, seconds) for part in PARTS},
         long_circuit_cost={cars: 1.0 / ratio(f"{cars}, long circuit", cars) for cars in ("64 cars", "1024 cars")},
         cost_by_cars=costs,
     )

@@ -44,7 +44,7 @@ PARTS = {"centreline": _centreline, "rays": _rays, "car": _car, "walls": _walls}
 
 def part_cost(part: str, simulation: Simulation, seconds: float) -> float:
     """Least time [ns] that a part takes for one car, out of many runs over all cars of a simulation."""
-    state = simulation.save()
+    before, state = simulation.save(), simulation.save()
     if part == "walls":  # they come after the cars have moved
         _car(simulation.tables, _rows(state.cars))
     PARTS[part](simulation.tables, _rows(simulation.cars))
@@ -55,6 +55,7 @@ def part_cost(part: str, simulation: Simulation, seconds: float) -> float:
         begin = time.perf_counter()
         PARTS[part](simulation.tables, _rows(simulation.cars))
         best = min(best, time.perf_counter() - begin)
+    simulation.restore(before)
     return best / simulation.num_cars * 1e9
 
 

@@ -21,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine.centreline import CHORDS_PER_SEGMENT, Centreline, Floats
+from racer_env.engine.centreline import Centreline, Floats
 from racer_env.engine.compiled import Compiled, part
+from racer_env.engine.stretches import build_stretches, symmetry_limits
 
 CELL_SIZE = 4.0
 """Side of a grid cell: not below the longest move in one tick plus the collision radius."""
@@ -56,10 +57,6 @@ FRAME = np.dtype([
 ])  # fmt: skip
 """Figures of the whole track and of its grid."""
 
-STRETCH = np.dtype([(name, "f8") for name in (
-    "arc", "x0", "x1", "x2", "x3", "y0", "y1", "y2", "y3", "width0", "width1")])  # fmt: skip
-"""One interval of the arc table: x, y and half-width as polynomials of the distance from `arc`."""
-
 SAMPLE = np.dtype([("x", "f8"), ("y", "f8"), ("stretch", "i8")])
 """A coarse centreline sample and the stretch it lies in."""
 
@@ -91,6 +88,7 @@ class TrackTables(NamedTuple):
     frame: NDArray[np.void]
     stretches: NDArray[np.void]
     samples: NDArray[np.void]
+    limits: NDArray[np.void]
     segments: NDArray[np.void]
     gates: Floats
     cells: NDArray[np.void]
@@ -119,11 +117,12 @@ def build_tables(
     """All tables of a track but the beams, which `beams` adds."""
     count = max(100, math.ceil(line.length / 2.0))
     arcs = np.arange(count) * line.length / count
-    stretches, first = _stretches(line, line.length / count)
+    stretches, first = build_stretches(line, line.length / count)
     points = line.points(arcs)
     samples = np.zeros(count, SAMPLE)
     samples["x"], samples["y"] = points[:, 0], points[:, 1]
     samples["stretch"] = first + np.clip(np.searchsorted(line.arcs, arcs, side="right") - 1, 0, len(line.arcs) - 2)
+    limits = symmetry_limits(stretches, arcs, line.length / count)
     segments = np.concatenate([_segments(inner, points[0]), _segments(outer, points[0])])
     frame = _frame(np.concatenate([inner, outer]), cell_size)
     frame["length"], frame["samples"], frame["spacing"] = line.length, count, line.length / count
@@ -137,7 +136,7 @@ def build_tables(
     candidates = _fill_candidates(frame[0], samples, squares)
     squares["samples"] += len(walls)
     return TrackTables(
-        frame, stretches, samples, segments, np.array(gates), cells, np.concatenate([walls, candidates]),
+        frame, stretches, samples, limits, segments, np.array(gates), cells, np.concatenate([walls, candidates]),
         wall_points=np.concatenate([np.resize(wall[:-1], (len(wall) + RUN_ON, 2)) for wall in (inner, outer)]).T.copy(),
         squares=squares,
         beams=np.zeros((0, BEAM_DIRECTIONS), BEAM),
@@ -155,43 +154,6 @@ def _frame(points: Floats, cell_size: float) -> NDArray[np.void]:
         frame[across] = math.ceil(extent / cell)
         frame[f"square_{across}"] = math.ceil(extent / cell / SQUARE_CELLS)
     return frame
-
-
-def _stretches(line: Centreline, spacing: float) -> tuple[NDArray[np.void], int]:
-    """The arc table as cubics in the distance, with a few repeated at both ends so that the search around
-    the start line never wraps; and the index of the one that starts at distance 0."""
-    count = len(line.arcs) - 1
-    lengths = np.diff(line.arcs)
-    rate = np.where(lengths > 0.0, 1.0 / CHORDS_PER_SEGMENT / np.where(lengths > 0.0, lengths, 1.0), 0.0)
-    segment, step = np.divmod(np.arange(count), CHORDS_PER_SEGMENT)
-    t = (step / CHORDS_PER_SEGMENT)[:, None]
-    a0, a1, a2, a3 = np.moveaxis(line.cubics[segment], 1, 0)
-    rate2 = rate[:, None]
-    coefficients = (
-        a0 + t * (a1 + t * (a2 + t * a3)),
-        (a1 + t * (2.0 * a2 + t * 3.0 * a3)) * rate2,
-        (a2 + t * 3.0 * a3) * rate2**2,
-        a3 * rate2**3,
-    )
-    table = np.zeros(count, STRETCH)
-    table["arc"] = line.arcs[:-1]
-    for power, values in enumerate(coefficients):
-        table[f"x{power}"], table[f"y{power}"] = values[:, 0], values[:, 1]
-    widths = np.append(line.half_widths, line.half_widths[0])
-    knots = line.arcs[::CHORDS_PER_SEGMENT]
-    spans = np.diff(knots)
-    slopes = np.where(spans > 0.0, np.diff(widths) / np.where(spans > 0.0, spans, 1.0), 0.0)
-    table["width1"] = slopes[segment]
-    table["width0"] = widths[segment] + slopes[segment] * (line.arcs[:-1] - knots[segment])
-
-    before = count - int(np.searchsorted(line.arcs, line.length - 2.0 * spacing, side="right")) + 1
-    after = int(np.searchsorted(line.arcs, 2.0 * spacing, side="right"))
-    head, tail = table[count - before :].copy(), table[:after].copy()
-    head["arc"] -= line.length
-    tail["arc"] += line.length
-    end = np.zeros(1, STRETCH)
-    end["arc"] = np.inf
-    return np.concatenate([head, table, tail, end]), before
 
 
 def _segments(wall: Floats, road: Floats) -> NDArray[np.void]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.rays import RAY_COUNT
+from racer_env.engine.trigonometry import arctan2, sin_cos
 
 DT = 1.0 / 60.0
 """One tick [s]."""
@@ -83,8 +84,11 @@ def surface_at(centre_distance: float, half_width: float) -> int:
 
 
 @part
-def move(car: Compiled) -> None:
-    """Inputs, heading, speed, grip and position for one tick, as if there were no walls."""
+def move(car: Compiled) -> tuple[float, float]:
+    """Inputs, heading, speed, grip and position for one tick, as if there were no walls.
+
+    Returns the sine and cosine of the new heading.
+    """
     speed, heading = car.speed, car.heading
     grip, factor = GRIP[car.surface], SPEED_FACTOR[car.surface]
     _follow_inputs(car)
@@ -94,7 +98,7 @@ def move(car: Compiled) -> None:
     car.yaw_rate = turn / DT
     forward = _forward_speed(car, speed, factor)
 
-    cos, sin = math.cos(car.heading), math.sin(car.heading)
+    sin, cos = sin_cos(car.heading)
     traction = TRACTION_AT_REST - (TRACTION_AT_REST - TRACTION_AT_MAX_SPEED) * min(speed / MAX_SPEED, 1.0)
     sideways = (-car.vx * sin + car.vy * cos) * (1.0 - grip * traction)
     vx, vy = forward * cos - sideways * sin, forward * sin + sideways * cos
@@ -104,9 +108,10 @@ def move(car: Compiled) -> None:
     if vx * cos + vy * sin < 0.0 and new_speed < CRAWL_SPEED:
         vx, vy, new_speed = 0.0, 0.0, 0.0
     car.vx, car.vy, car.speed = vx, vy, new_speed
-    car.slip_angle = abs(math.atan2(sideways, forward)) if new_speed > CRAWL_SPEED else 0.0
+    car.slip_angle = abs(arctan2(sideways, forward)) if new_speed > CRAWL_SPEED else 0.0
     car.x += vx * DT
     car.y += vy * DT
+    return sin, cos
 
 
 @part
@@ -123,7 +128,8 @@ def _turn(wheel_angle: float, speed: float) -> float:
     if speed <= CRAWL_SPEED:
         return wheel_angle * speed * DT
     rolled = speed * DT
-    return math.atan2(rolled * math.sin(wheel_angle), WHEELBASE - rolled + rolled * math.cos(wheel_angle))
+    sin, cos = sin_cos(wheel_angle)
+    return arctan2(rolled * sin, WHEELBASE - rolled + rolled * cos)
 
 
 @part

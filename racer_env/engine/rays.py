@@ -27,9 +27,8 @@ _FIRST_BEAM = -_BEAMS_BETWEEN_RAYS * (RAY_COUNT // 2)
 
 
 @part
-def cast_rays(track: Compiled, x: float, y: float, heading: float, distances: Compiled) -> None:
-    """Set the distance to the nearest wall along each ray, at most RAY_RANGE."""
-    cos, sin = math.cos(heading), math.sin(heading)
+def cast_rays(track: Compiled, x: float, y: float, heading: float, sin: float, cos: float, distances: Compiled) -> None:
+    """Set the distance to the nearest wall along each ray, at most RAY_RANGE; sine and cosine are the heading's."""
     beams = _beams_at(track, x, y)
     direction = math.floor(heading * _BEAMS_PER_RADIAN) + _FIRST_BEAM
     for ray in range(RAY_COUNT):

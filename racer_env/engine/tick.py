@@ -10,6 +10,7 @@ from racer_env.engine.locate import locate
 from racer_env.engine.rays import RAY_COUNT, RAY_RANGE, cast_rays
 from racer_env.engine.rewards import judge
 from racer_env.engine.starts import place
+from racer_env.engine.trigonometry import sin_cos
 
 OBSERVATION_SIZE = RAY_COUNT + 5
 YAW_RATE_RANGE = 5.0
@@ -32,12 +33,15 @@ def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Co
         if car.x != car.located_x or car.y != car.located_y:
             _find(track, car)
         old_x, old_y, old_arc = car.x, car.y, car.arc
-        move(car)
+        sin, cos = move(car)
+        heading = car.heading
         meet_walls(track, car, old_x, old_y)
+        if car.heading != heading:
+            sin, cos = sin_cos(car.heading)
         _find(track, car)
         count_gates(track, car, old_x, old_y)
         judge(rules[0], track.frame[0].length, car, old_arc)
-        _observe(track, car, observations[i])
+        _observe(track, car, sin, cos, observations[i])
         ended += car.terminated or car.truncated
     return ended
 
@@ -49,7 +53,8 @@ def start_cars(track: Compiled, ranges: Compiled, cars: Compiled, observations: 
         if mask[i]:
             place(track, cars[i], ranges)
             _find(track, cars[i])
-            _observe(track, cars[i], observations[i])
+            sin, cos = sin_cos(cars[i].heading)
+            _observe(track, cars[i], sin, cos, observations[i])
 
 
 @part
@@ -61,9 +66,9 @@ def _find(track: Compiled, car: Compiled) -> None:
 
 
 @part
-def _observe(track: Compiled, car: Compiled, observation: Compiled) -> None:
+def _observe(track: Compiled, car: Compiled, sin: float, cos: float, observation: Compiled) -> None:
     """Cast the rays and write the 14 values that the agent sees."""
-    cast_rays(track, car.x, car.y, car.heading, car.rays)
+    cast_rays(track, car.x, car.y, car.heading, sin, cos, car.rays)
     for ray in range(RAY_COUNT):
         observation[ray] = car.rays[ray] / RAY_RANGE
     observation[RAY_COUNT] = car.speed / MAX_SPEED

@@ -12,6 +12,7 @@ from racer_env.engine.contact import meet_walls
 from racer_env.engine.locate import locate
 from racer_env.engine.rays import cast_rays
 from racer_env.engine.simulation import Cars
+from racer_env.engine.trigonometry import sin_cos
 
 
 @entry
@@ -24,7 +25,9 @@ def _centreline(track: Any, cars: Any) -> None:
 @entry
 def _rays(track: Any, cars: Any) -> None:
     for i in range(len(cars)):
-        cast_rays(track, cars[i].x, cars[i].y, cars[i].heading, cars[i].rays)
+        car = cars[i]
+        sin, cos = sin_cos(car.heading)
+        cast_rays(track, car.x, car.y, car.heading, sin, cos, car.rays)
 
 
 @entry

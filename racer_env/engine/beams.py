@@ -197,7 +197,7 @@ def _one_run(
     else:
         start, count = right_wall + min(0, right_end), size - behind + 1 - min(0, right_end) + max(0, left_end)
     wall = left_wall // size
-    if count > LONGEST_RUN or _between(track.segments[(1 - wall) * size], left, right):
+    if count > LONGEST_RUN or _between(track, (1 - wall) * size, left, right):
         return 0, 0
     first = _first_point(track, start, wall)
     return (first, count) if _crossed_once(track.wall_points, first, count, left, right) else (0, 0)
@@ -267,9 +267,18 @@ def _first_point(track: Compiled, segment: int, wall: int) -> int:
 
 
 @part
-def _between(other: Compiled, left: Ray, right: Ray) -> bool:
-    """Whether the other wall, of which this is a segment, can stand wholly between both rays and cross neither."""
-    return _side(left, other.x, other.y) <= 0.0 and _side(right, other.x, other.y) >= 0.0
+def _between(track: Compiled, first: int, left: Ray, right: Ray) -> bool:
+    """Whether the other wall, whose first segment this is, can stand wholly between both rays and cross neither.
+
+    Its first point and the one half way around must be between them then.
+    """
+    a, b = track.segments[first], track.segments[first + len(track.segments) // 4]
+    return (
+        _side(left, a.x, a.y) <= 0.0
+        and _side(right, a.x, a.y) >= 0.0
+        and _side(left, b.x, b.y) <= 0.0
+        and _side(right, b.x, b.y) >= 0.0
+    )
 
 
 @part

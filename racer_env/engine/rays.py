@@ -86,12 +86,32 @@ def _meet_run(points: Compiled, first: int, count: int, x: float, y: float, dx: 
 def _nearest_of_run(
     points: Compiled, first: int, count: int, x: float, y: float, dx: float, dy: float, nearest: float
 ) -> float:
-    """The distance to the nearest segment of a run that the ray meets, if it is nearer than what is known."""
+    """The distance to the nearest segment of a run that the ray meets, if it is nearer than what is known.
+
+    Blocks of points that lie on one side of the ray are passed over; the last block may look past the end of the run.
+    """
     xs, ys = points[0], points[1]
-    ax, ay = xs[first] - x, ys[first] - y
+    line = dx * y - dy * x
+    for block in range(first, first + count, RUN_BLOCK):
+        start = np.uint64(block)
+        lefts = 0
+        for i in range(RUN_BLOCK):
+            lefts += dx * ys[start + np.uint64(i)] - dy * xs[start + np.uint64(i)] >= line
+        end = start + np.uint64(RUN_BLOCK)
+        lefts += dx * ys[end] - dy * xs[end] >= line
+        if 0 < lefts <= RUN_BLOCK:
+            nearest = _nearest_of_block(xs, ys, start, x, y, dx, dy, nearest)
+    return nearest
+
+
+@part
+def _nearest_of_block(
+    xs: Compiled, ys: Compiled, start: int, x: float, y: float, dx: float, dy: float, nearest: float
+) -> float:
+    ax, ay = xs[start] - x, ys[start] - y
     side = dx * ay - dy * ax
-    for i in range(first + 1, first + count + 1):
-        bx, by = xs[i] - x, ys[i] - y
+    for i in range(1, RUN_BLOCK + 1):
+        bx, by = xs[start + np.uint64(i)] - x, ys[start + np.uint64(i)] - y
         next_side = dx * by - dy * bx
         if (side >= 0.0) != (next_side >= 0.0) and abs(next_side - side) >= PARALLEL:
             distance = (ax * by - ay * bx) / (next_side - side)

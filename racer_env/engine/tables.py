@@ -43,7 +43,7 @@ BEAM_DIRECTIONS = 64
 """Beams around a full turn: a power of two, and a whole number of them between two rays of a car."""
 BEAM_WALL_GAP = 0.5
 """A beam starts from points that are at least this far inside of the walls around."""
-LONGEST_RUN = 48
+LONGEST_RUN = 96
 """Most wall segments that a beam may meet."""
 RUN_BLOCK = 8
 """Wall points that are looked at together."""

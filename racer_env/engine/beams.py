@@ -71,7 +71,7 @@ def _near_centreline(tables: TrackTables) -> NDArray[np.bool_]:
     sample = tables.samples[tables.lists[squares["samples"]]]
     side = SQUARE_CELLS * frame["cell"]
     x, y = frame["left"] + (column + 0.5) * side, frame["bottom"] + (row + 0.5) * side
-    reach = tables.stretches["width0"][sample["stretch"]] + WALL_OFFSET + side
+    reach = tables.stretches["width0"][sample["stretch"]] + WALL_OFFSET + side / math.sqrt(2.0)
     return np.asarray(np.hypot(sample["x"] - x, sample["y"] - y) < reach)
 
 

@@ -106,7 +106,7 @@ def _nearest_of_run(
 
 @part
 def _nearest_of_block(
-    xs: Compiled, ys: Compiled, start: int, x: float, y: float, dx: float, dy: float, nearest: float
+    xs: Compiled, ys: Compiled, start: np.uint64, x: float, y: float, dx: float, dy: float, nearest: float
 ) -> float:
     ax, ay = xs[start] - x, ys[start] - y
     side = dx * ay - dy * ax

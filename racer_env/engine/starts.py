@@ -4,6 +4,7 @@ import math
 from dataclasses import astuple, dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from racer_env.engine.car import wrap_angle
 from racer_env.engine.centreline import Floats
@@ -47,6 +48,17 @@ class Start:
 
 ANYWHERE = Start(arc=(0.0, 1.0), offset=(-0.8, 0.8), heading=(-0.5, 0.5), speed=(0.0, 120.0))
 """All over the road at all sorts of speed: what training draws from to see every corner early."""
+
+
+def draw_one_of(count: int, cars: NDArray[np.void], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each of these cars a number below `count`, by the car's own generator; the same numbers as `_draw` gives."""
+    with np.errstate(over="ignore"):
+        cars["random"][rows] += np.uint64(0x9E3779B97F4A7C15)
+        z = cars["random"][rows]
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return (count * ((z >> np.uint64(11)) / 9007199254740992.0)).astype(np.int64)
 
 
 @part

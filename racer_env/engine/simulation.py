@@ -28,6 +28,8 @@ Observations = NDArray[np.float32]
 CARS_PER_THREAD = 64
 """Fewer cars than this are not worth a thread of their own."""
 
+_NOBODY = np.zeros(0, np.int64)
+
 
 @dataclass(frozen=True)
 class StepResult:
@@ -114,7 +116,9 @@ class Simulation:
         self._shape = self._actions.shape
         self._observations = _blank_observations(num_cars)
         self._final_cars = np.zeros(num_cars, CAR)
-        self._result = StepResult(
+        self.ended = _NOBODY
+        """Rows of the cars whose episode ended in the last step."""
+        self.result = StepResult(
             observations=self._observations,
             rewards=self._cars["reward"],
             components=self._cars["components"],
@@ -155,11 +159,14 @@ class Simulation:
         self.start = start
         self._ranges = start.table()
 
-    def seed(self, seed: int) -> None:
-        """Restart everything random: car i from seed + i."""
-        with np.errstate(over="ignore"):
-            numbers = np.uint64(int(seed) % 2**64) + np.arange(self.num_cars, dtype=np.uint64)
-            self._cars["random"] = numbers * np.uint64(0xD1342543DE82EF95) + np.uint64(0x2545F4914F6CDD1D)
+    def seed(self, seed: int | Sequence[int | None]) -> None:
+        """Restart everything random: car i from seed + i, or from a number of its own where there is one."""
+        seeds = range(seed, seed + self.num_cars) if isinstance(seed, int) else seed
+        if len(seeds) != self.num_cars:
+            raise RacerError(f"seed: one number for each of {self.num_cars} cars, not {len(seeds)}")
+        for row, number in enumerate(seeds):
+            if number is not None:
+                self._cars["random"][row] = (number * 0xD1342543DE82EF95 + 0x2545F4914F6CDD1D) % 2**64
 
     def reset(self, mask: ArrayLike | None = None) -> Observations:
         """Start a new episode for all cars, or for those in the mask; returns everyone's observations."""
@@ -168,6 +175,7 @@ class Simulation:
             raise RacerError(
                 f"reset: the mask needs one entry for each of {self.num_cars} cars, not shape {chosen.shape}"
             )
+        self.ended = _NOBODY
         for column in ("action", "reward", "components", "terminated", "truncated", "finished_lap_ticks"):
             self._cars[column][chosen] = 0
         self._begin_episodes(np.flatnonzero(chosen))
@@ -184,9 +192,8 @@ class Simulation:
                 f"actions must be {self.num_cars} rows of steer, throttle, brake as finite numbers: {error}"
             ) from None
         ended = self._step(*self._call) if self._call else self._step_in_calls()
-        if ended:
-            self._finish(ended)
-        return self._result
+        self.ended = self._finish(ended) if ended else _NOBODY
+        return self.result
 
     def _in_rows(self, actions: ArrayLike) -> Floats:
         array = np.asarray(actions, dtype=np.float64)
@@ -220,20 +227,20 @@ class Simulation:
         """Every so-manieth of the calls: the share of one thread."""
         return sum(self._step(*call) for call in self._calls[first :: self._threads])
 
-    def _finish(self, ended: int) -> None:
-        """After a tick in which episodes ended, or in which an action was no number."""
-        if ended == BAD_ACTION:
+    def _finish(self, count: int) -> NDArray[np.int64]:
+        """After a tick in which episodes ended, or in which an action was no number: the rows of those that ended.
+
+        With auto-reset, their last observation and state are kept, and their next episode starts.
+        """
+        if count == BAD_ACTION:
             self._actions[...] = 0.0
             raise ActionError("actions must be finite numbers; nothing was stepped")
+        ended = np.flatnonzero(self.result.terminated | self.result.truncated)
         if self.auto_reset:
-            self._start_ended()
-
-    def _start_ended(self) -> None:
-        """Keep the last observation and state of the cars that ended, and start their next episode."""
-        ended = np.flatnonzero(self._result.terminated | self._result.truncated)
-        self._result.final_observations[ended] = self._observations[ended]
-        self._final_cars[ended] = self._cars[ended]
-        self._begin_episodes(ended)
+            self.result.final_observations[ended] = self._observations[ended]
+            self._final_cars[ended] = self._cars[ended]
+            self._begin_episodes(ended)
+        return ended
 
     def _begin_episodes(self, rows: NDArray[np.int64]) -> None:
         if self.redraw and len(self.tracks) > 1:

@@ -1,7 +1,9 @@
 """Where an episode starts: on the line by default, or anywhere on the track when asked."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +50,31 @@ class Start:
 
 ANYWHERE = Start(arc=(0.0, 1.0), offset=(-0.8, 0.8), heading=(-0.5, 0.5), speed=(0.0, 120.0))
 """All over the road at all sorts of speed: what training draws from to see every corner early."""
+
+
+def parse_start(start: Start | Mapping[str, Any] | None) -> Start:
+    """A start from its JSON form too: a number fixes a value, two are a range."""
+    if start is None:
+        return Start()
+    if isinstance(start, Start):
+        return start
+    known = [field.name for field in fields(Start)]
+    if not isinstance(start, Mapping):
+        raise ConfigError(f"start must be an object with {', '.join(known)}, not {type(start).__name__}")
+    for key in start:
+        if key not in known:
+            raise ConfigError(f"start: unknown key {key!r}; known: {', '.join(known)}")
+    return Start(**{key: _range(key, value) for key, value in start.items()})
+
+
+def _range(name: str, value: Any) -> tuple[float, float]:
+    numbers = value if isinstance(value, (list, tuple)) else (value, value)
+    if len(numbers) != 2 or any(isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers):
+        raise ConfigError(f"start {name}: a number, or two for a range, not {value!r}")
+    try:
+        return float(numbers[0]), float(numbers[1])
+    except OverflowError:
+        raise ConfigError(f"start {name}: a number, or two for a range, not one so large") from None
 
 
 def draw_one_of(count: int, cars: NDArray[np.void], rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,3 +15,11 @@ class CircuitError(RacerError):
 
 class ActionError(RacerError):
     """An action is not three finite numbers for each car."""
+
+
+class BridgeError(RacerError):
+    """A bridge cannot be reached, went away, or refused a request."""
+
+
+class ContractError(BridgeError):
+    """What came over a boundary is not what was agreed; the value goes no further."""

@@ -1,9 +1,10 @@
 """The command line: `racer-viewer VERB …`. Each verb's work is in a module of its own, imported when it is called."""
 
 import argparse
+import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from racer_env.errors import RacerError
@@ -58,6 +59,38 @@ def _parser() -> argparse.ArgumentParser:
     tracks.add_argument("--svg", metavar="DIR", type=Path, help="draw each of them into this folder")
     tracks.set_defaults(run=_run_tracks)
 
+    bridge = verbs.add_parser(
+        "bridge",
+        help="serve the environment over WebSocket",
+        description="Serve the racer over WebSocket: one environment, or a batch of cars, for every connection.",
+    )
+    bridge.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
+    bridge.add_argument("--port", type=_port, default=9876, help="port to listen on, 0 for any (default: %(default)s)")
+    bridge.add_argument(
+        "--token",
+        help="secret that clients must send; needed for other hosts than this machine (default: RACER_BRIDGE_TOKEN)",
+    )
+    bridge.add_argument(
+        "--max-clients",
+        type=_positive(int),
+        default=256,
+        metavar="N",
+        help="connections at once (default: %(default)s)",
+    )
+    bridge.add_argument(
+        "--max-cars", type=_positive(int), default=1024, metavar="N", help="cars of one batch (default: %(default)s)"
+    )
+    bridge.add_argument(
+        "--idle-timeout",
+        type=_positive(float),
+        default=3600.0,
+        metavar="SECONDS",
+        help="close a connection that is silent for so long (default: %(default)g)",
+    )
+    bridge.add_argument("--uvloop", action="store_true", help="use uvloop, a faster event loop, if it is installed")
+    bridge.add_argument("--verbose", action="store_true", help="log every message")
+    bridge.set_defaults(run=_run_bridge)
+
     bench = verbs.add_parser("bench", help="measure speed on this machine", description="Measure speed here.")
     subjects = bench.add_subparsers(title="what to measure", metavar="WHAT", required=True)
     engine = subjects.add_parser(
@@ -71,6 +104,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text!r}")
+    return int(text)
+
+
+def _positive(kind: Callable[[str], float]) -> Callable[[str], float]:
+    def convert(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < math.inf:
+            raise argparse.ArgumentTypeError(f"a number above 0 is needed, not {text!r}")
+        return value
+
+    return convert
+
+
 def _run_tracks(options: argparse.Namespace) -> int:
     from racer_viewer.tracks import draw_tracks, list_tracks
 
@@ -79,6 +131,12 @@ def _run_tracks(options: argparse.Namespace) -> int:
     else:
         draw_tracks(options.circuits, options.svg)
     return 0
+
+
+def _run_bridge(options: argparse.Namespace) -> int:
+    from racer_viewer.bridge import run
+
+    return run(options)
 
 
 def _run_bench_engine(options: argparse.Namespace) -> int:

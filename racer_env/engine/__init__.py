@@ -5,7 +5,7 @@ from racer_env.engine.circuits import Circuit, Medals, circuits, load_circuit
 from racer_env.engine.config import Config, load_config, parse_config
 from racer_env.engine.driver import Driver
 from racer_env.engine.simulation import Simulation, SimulationState, StepResult
-from racer_env.engine.starts import ANYWHERE, Start
+from racer_env.engine.starts import ANYWHERE, Start, parse_start
 from racer_env.engine.track import Track, build_track
 from racer_env.engine.warm_up import warm_up, warm_up_in_background
 
@@ -29,6 +29,7 @@ __all__ = [
     "load_circuit",
     "load_config",
     "parse_config",
+    "parse_start",
     "warm_up",
     "warm_up_in_background",
 ]

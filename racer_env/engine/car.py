@@ -53,7 +53,7 @@ CAR = np.dtype([
     ("action", "f8", 3), ("rays", "f8", RAY_COUNT), ("reward", "f8"), ("components", "f8", len(COMPONENTS)),
     ("surface", "i8"), ("lap", "i8"), ("checkpoint", "i8"), ("lap_ticks", "i8"), ("lap_gates", "i8"),
     ("last_lap_ticks", "i8"), ("best_lap_ticks", "i8"), ("finished_lap_ticks", "i8"),
-    ("step_count", "i8"), ("stillness", "i8"), ("random", "u8"),
+    ("step_count", "i8"), ("stillness", "i8"), ("track", "i8"), ("random", "u8"),
     ("wall_contact", "?"), ("terminated", "?"), ("truncated", "?"),
 ], align=True)  # fmt: skip
 """The whole state of one car and what its last tick gave; a simulation is an array of these.
@@ -62,7 +62,7 @@ Beyond the obvious: `arc`, `centre_distance`, `half_width` and `surface` belong 
 and are found anew if the car is elsewhere; `action` is what the driver asked for and `steer`, `throttle`, `brake`
 what the car made of it; `rays` are in units; `lap_gates` counts the gates taken in this lap; `finished_lap_ticks`
 is the time of a lap that ended in this very tick, else 0; `stillness` counts ticks in a row below the threshold
-speed; `random` is the car's own random state, for its starts.
+speed; `track` counts the tracks of the simulation; `random` is the car's own random state, for its starts.
 """
 
 

@@ -66,6 +66,11 @@ def load_circuit(name_or_path: str | Path | Circuit) -> Track:
 
 @lru_cache(maxsize=64)
 def named_circuit(name: str) -> Track:
+    """The track of a bundled or random circuit, built once."""
+    return build_named(name)
+
+
+def build_named(name: str) -> Track:
     """The track of a bundled or random circuit; never reads a file that the name could choose."""
     if name in _bundled():
         return _bundled()[name].build()

@@ -1,9 +1,9 @@
-"""N cars on one track, stepped together."""
+"""N cars, stepped together."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from racer_env.engine.car import CAR
 from racer_env.engine.centreline import Floats
 from racer_env.engine.compiled import bind
 from racer_env.engine.config import Config, parse_config
-from racer_env.engine.starts import Start
+from racer_env.engine.starts import Start, draw_one_of
 from racer_env.engine.tables import TrackTables
 from racer_env.engine.tick import BAD_ACTION, OBSERVATION_SIZE, start_cars, step_cars
 from racer_env.engine.track import Track
@@ -27,6 +27,8 @@ Observations = NDArray[np.float32]
 
 CARS_PER_THREAD = 64
 """Fewer cars than this are not worth a thread of their own."""
+
+_NOBODY = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,12 @@ class SimulationState:
 
 def bind_step(tables: TrackTables) -> Callable[..., int]:
     """The machine code of a tick. The arguments of all simulations are of the same types."""
-    return bind(step_cars, tables, Config().table(), np.zeros(1, CAR), _blank_observations(1), 0, 1)
+    return bind(step_cars, tables, Config().table(), np.zeros(1, CAR), _blank_observations(1), np.zeros(1, np.int64))
 
 
 def bind_start(tables: TrackTables) -> Callable[..., None]:
     """The machine code that starts an episode."""
-    return bind(start_cars, tables, Start().table(), np.zeros(1, CAR), _blank_observations(1), np.ones(1, np.bool_))
+    return bind(start_cars, tables, Start().table(), np.zeros(1, CAR), _blank_observations(1), np.zeros(1, np.int64))
 
 
 def _blank_observations(num_cars: int) -> Observations:
@@ -73,45 +75,50 @@ def _blank_observations(num_cars: int) -> Observations:
 
 
 class Simulation:
-    """N independent cars on one track. Nothing else in the project computes physics, rays, rewards or laps.
+    """N independent cars on one track, or on several. Nothing else in the project computes physics, rays or laps.
 
-    track: built once, shared freely between simulations.
+    track: built once, shared freely between simulations. Of several, car i gets number i modulo their count.
     config: reward weights and episode limits, as ai-config JSON.
     auto_reset: a car whose episode ends starts a new one within the same step.
+    redraw: of several tracks, a car draws one at every start of an episode, by its own random generator.
     start: where episodes start; the standing start by default.
-    seed: for random starts. Car i draws as the only car of a simulation with seed + i would.
+    seed: for everything random. Car i draws as the only car of a simulation with seed + i would.
     threads: over how many threads a step is spread.
     tables: the track's own by default; `track.brute_force_tables()` to check and measure against.
     """
 
     def __init__(
         self,
-        track: Track,
+        track: Track | Sequence[Track],
         num_cars: int = 1,
         config: Config | Mapping[str, Any] | None = None,
         auto_reset: bool = False,
         *,
+        redraw: bool = False,
         start: Start | None = None,
         seed: int = 0,
         threads: int = 1,
         tables: TrackTables | None = None,
     ) -> None:
+        self.tracks = (track,) if isinstance(track, Track) else tuple(track)
         if num_cars < 1:
             raise RacerError(f"a simulation needs at least one car, not {num_cars}")
-        self.track = track
+        if not self.tracks:
+            raise RacerError("a simulation needs at least one track")
         self.num_cars = num_cars
         self.auto_reset = auto_reset
-        self.tables = track.tables if tables is None else tables
+        self.redraw = redraw
+        self._tables = [each.tables for each in self.tracks] if tables is None else [tables]
         self._cars = np.zeros(num_cars, CAR)
         self.cars: Cars = self._cars.view(np.recarray)
         """Every state column by name, as `cars.x` or `cars["x"]`. A position written here counts from the next step."""
         self._actions = self._cars["action"]
         self._shape = self._actions.shape
         self._observations = _blank_observations(num_cars)
-        self._ended = np.zeros(num_cars, np.bool_)
-        self._all = np.ones(num_cars, np.bool_)
         self._final_cars = np.zeros(num_cars, CAR)
-        self._result = StepResult(
+        self.ended = _NOBODY
+        """Rows of the cars whose episode ended in the last step."""
+        self.result = StepResult(
             observations=self._observations,
             rewards=self._cars["reward"],
             components=self._cars["components"],
@@ -121,42 +128,57 @@ class Simulation:
             final_observations=np.zeros_like(self._observations),
             final_cars=self._final_cars.view(np.recarray),
         )
-        self.configure(config)
-        self.start_from(start or Start())
         self._step = bind_step(self.tables)
         self._begin = bind_start(self.tables)
-        threads = max(1, min(threads, os.cpu_count() or 1, num_cars // CARS_PER_THREAD))
-        self._chunks = [(num_cars * i // threads, num_cars * (i + 1) // threads) for i in range(threads)]
-        self._pool = ThreadPoolExecutor(threads - 1, "racer-step") if threads > 1 else None
+        self._threads = max(1, min(threads, os.cpu_count() or 1, num_cars // CARS_PER_THREAD))
+        self._pool = ThreadPoolExecutor(self._threads - 1, "racer-step") if self._threads > 1 else None
+        self._cars["track"] = np.arange(num_cars) % len(self.tracks)
+        self.configure(config)
+        self.start_from(start or Start())
         self.seed(seed)
         self.reset()
+
+    @property
+    def track(self) -> Track:
+        """The track; of several, the first."""
+        return self.tracks[0]
+
+    @property
+    def tables(self) -> TrackTables:
+        """What the compiled code knows of the track; of several, of the first."""
+        return self._tables[0]
 
     def configure(self, config: Config | Mapping[str, Any] | None) -> None:
         """Use other reward weights and episode limits from the next step on."""
         self.config = parse_config(config)
-        self._arguments = (self.tables, self.config.table(), self._cars, self._observations, 0, self.num_cars)
+        self._rules = self.config.table()
+        self._plan_calls()
 
     def start_from(self, start: Start) -> None:
         """Start the episodes from now on here."""
         self.start = start
         self._ranges = start.table()
 
-    def seed(self, seed: int) -> None:
-        """Restart the random starts: car i from seed + i."""
-        with np.errstate(over="ignore"):
-            numbers = np.uint64(int(seed) % 2**64) + np.arange(self.num_cars, dtype=np.uint64)
-            self._cars["random"] = numbers * np.uint64(0xD1342543DE82EF95) + np.uint64(0x2545F4914F6CDD1D)
+    def seed(self, seed: int | Sequence[int | None]) -> None:
+        """Restart everything random: car i from seed + i, or from a number of its own where there is one."""
+        seeds = range(seed, seed + self.num_cars) if isinstance(seed, int) else seed
+        if len(seeds) != self.num_cars:
+            raise RacerError(f"seed: one number for each of {self.num_cars} cars, not {len(seeds)}")
+        for row, number in enumerate(seeds):
+            if number is not None:
+                self._cars["random"][row] = (number * 0xD1342543DE82EF95 + 0x2545F4914F6CDD1D) % 2**64
 
     def reset(self, mask: ArrayLike | None = None) -> Observations:
         """Start a new episode for all cars, or for those in the mask; returns everyone's observations."""
-        chosen = self._all if mask is None else np.ascontiguousarray(mask, dtype=np.bool_)
-        if chosen.shape != self._all.shape:
+        chosen = np.ones(self.num_cars, np.bool_) if mask is None else np.asarray(mask, dtype=np.bool_)
+        if chosen.shape != (self.num_cars,):
             raise RacerError(
                 f"reset: the mask needs one entry for each of {self.num_cars} cars, not shape {chosen.shape}"
             )
+        self.ended = _NOBODY
         for column in ("action", "reward", "components", "terminated", "truncated", "finished_lap_ticks"):
             self._cars[column][chosen] = 0
-        self._begin(self.tables, self._ranges, self._cars, self._observations, chosen)
+        self._begin_episodes(np.flatnonzero(chosen))
         return self._observations
 
     def step(self, actions: ArrayLike) -> StepResult:
@@ -169,10 +191,9 @@ class Simulation:
             raise ActionError(
                 f"actions must be {self.num_cars} rows of steer, throttle, brake as finite numbers: {error}"
             ) from None
-        ended = self._step(*self._arguments) if self._pool is None else self._step_on_threads()
-        if ended:
-            self._finish(ended)
-        return self._result
+        ended = self._step(*self._call) if self._call else self._step_in_calls()
+        self.ended = self._finish(ended) if ended else _NOBODY
+        return self.result
 
     def _in_rows(self, actions: ArrayLike) -> Floats:
         array = np.asarray(actions, dtype=np.float64)
@@ -180,27 +201,54 @@ class Simulation:
             raise ValueError(f"this is an array of shape {array.shape}")
         return array
 
-    def _step_on_threads(self) -> int:
-        assert self._pool is not None
-        arguments = self._arguments[:-2]
-        others = [self._pool.submit(self._step, *arguments, first, last) for first, last in self._chunks[1:]]
-        counts = [self._step(*arguments, *self._chunks[0]), *(other.result() for other in others)]
-        return BAD_ACTION if BAD_ACTION in counts else sum(counts)
+    def _plan_calls(self) -> None:
+        """One compiled call for each track with cars on it; on several threads, a share of each for every thread."""
+        order = np.argsort(self._cars["track"], kind="stable")
+        ends = np.cumsum(np.bincount(self._cars["track"], minlength=len(self.tracks)))[:-1]
+        shares = (
+            (tables, share)
+            for tables, members in zip(self._tables, np.split(order, ends), strict=True)
+            for share in np.array_split(members, self._threads)
+        )
+        self._calls = [
+            (tables, self._rules, self._cars, self._observations, rows) for tables, rows in shares if len(rows)
+        ]
+        self._call = self._calls[0] if len(self._calls) == 1 else None
 
-    def _finish(self, ended: int) -> None:
-        """After a tick in which episodes ended, or in which an action was no number."""
-        if ended == BAD_ACTION:
+    def _step_in_calls(self) -> int:
+        if not np.isfinite(self._actions).all():
+            return BAD_ACTION
+        if self._pool is None:
+            return sum(self._step(*call) for call in self._calls)
+        others = [self._pool.submit(self._step_some, first) for first in range(1, self._threads)]
+        return self._step_some(0) + sum(other.result() for other in others)
+
+    def _step_some(self, first: int) -> int:
+        """Every so-manieth of the calls: the share of one thread."""
+        return sum(self._step(*call) for call in self._calls[first :: self._threads])
+
+    def _finish(self, count: int) -> NDArray[np.int64]:
+        """After a tick in which episodes ended, or in which an action was no number: the rows of those that ended.
+
+        With auto-reset, their last observation and state are kept, and their next episode starts.
+        """
+        if count == BAD_ACTION:
             self._actions[...] = 0.0
             raise ActionError("actions must be finite numbers; nothing was stepped")
+        ended = np.flatnonzero(self.result.terminated | self.result.truncated)
         if self.auto_reset:
-            self._start_ended()
+            self.result.final_observations[ended] = self._observations[ended]
+            self._final_cars[ended] = self._cars[ended]
+            self._begin_episodes(ended)
+        return ended
 
-    def _start_ended(self) -> None:
-        """Keep the last observation and state of the cars that ended, and start their next episode."""
-        ended = np.logical_or(self._result.terminated, self._result.truncated, out=self._ended)
-        self._result.final_observations[ended] = self._observations[ended]
-        self._final_cars[ended] = self._cars[ended]
-        self._begin(self.tables, self._ranges, self._cars, self._observations, ended)
+    def _begin_episodes(self, rows: NDArray[np.int64]) -> None:
+        if self.redraw and len(self.tracks) > 1:
+            self._cars["track"][rows] = draw_one_of(len(self.tracks), self._cars, rows)
+            self._plan_calls()
+        tracks = self._cars["track"][rows]
+        for number in np.unique(tracks):
+            self._begin(self._tables[number], self._ranges, self._cars, self._observations, rows[tracks == number])
 
     def save(self) -> SimulationState:
         """A copy of the whole state of all cars."""
@@ -213,8 +261,11 @@ class Simulation:
         """
         if len(state.cars) != self.num_cars:
             raise RacerError(f"restore: the state has {len(state.cars)} cars, the simulation {self.num_cars}")
+        if state.cars["track"].max() >= len(self.tracks):
+            raise RacerError("restore: the state has a car on a track that the simulation does not have")
         self._cars[...] = state.cars
         self._observations[...] = state.observations
+        self._plan_calls()
 
     def close(self) -> None:
         """End the threads, if there are any. Stepping once more is not possible then."""

@@ -1,9 +1,12 @@
 """Where an episode starts: on the line by default, or anywhere on the track when asked."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from racer_env.engine.car import wrap_angle
 from racer_env.engine.centreline import Floats
@@ -47,6 +50,42 @@ class Start:
 
 ANYWHERE = Start(arc=(0.0, 1.0), offset=(-0.8, 0.8), heading=(-0.5, 0.5), speed=(0.0, 120.0))
 """All over the road at all sorts of speed: what training draws from to see every corner early."""
+
+
+def parse_start(start: Start | Mapping[str, Any] | None) -> Start:
+    """A start from its JSON form too: a number fixes a value, two are a range."""
+    if start is None:
+        return Start()
+    if isinstance(start, Start):
+        return start
+    known = [field.name for field in fields(Start)]
+    if not isinstance(start, Mapping):
+        raise ConfigError(f"start must be an object with {', '.join(known)}, not {type(start).__name__}")
+    for key in start:
+        if key not in known:
+            raise ConfigError(f"start: unknown key {key!r}; known: {', '.join(known)}")
+    return Start(**{key: _range(key, value) for key, value in start.items()})
+
+
+def _range(name: str, value: Any) -> tuple[float, float]:
+    numbers = value if isinstance(value, (list, tuple)) else (value, value)
+    if len(numbers) != 2 or any(isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers):
+        raise ConfigError(f"start {name}: a number, or two for a range, not {value!r}")
+    try:
+        return float(numbers[0]), float(numbers[1])
+    except OverflowError:
+        raise ConfigError(f"start {name}: a number, or two for a range, not one so large") from None
+
+
+def draw_one_of(count: int, cars: NDArray[np.void], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each of these cars a number below `count`, by the car's own generator; the same numbers as `_draw` gives."""
+    with np.errstate(over="ignore"):
+        cars["random"][rows] += np.uint64(0x9E3779B97F4A7C15)
+        z = cars["random"][rows]
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return (count * ((z >> np.uint64(11)) / 9007199254740992.0)).astype(np.int64)
 
 
 @part

@@ -21,14 +21,17 @@ BAD_ACTION = -1
 
 
 @entry
-def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Compiled, first: int, last: int) -> int:
-    """Advance cars[first:last] by one tick; returns how many episodes ended, or BAD_ACTION and nothing is done."""
-    for i in range(len(cars)):
+def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Compiled, members: Compiled) -> int:
+    """Advance the cars of this track by one tick; returns how many episodes ended, or BAD_ACTION and nothing is done.
+
+    members: the rows of `cars` and `observations` that are meant.
+    """
+    for i in members:
         for value in cars[i].action:
             if not math.isfinite(value):
                 return BAD_ACTION
     ended = 0
-    for i in range(first, last):
+    for i in members:
         car = cars[i]
         if car.x != car.located_x or car.y != car.located_y:
             _find(track, car)
@@ -47,14 +50,13 @@ def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Co
 
 
 @entry
-def start_cars(track: Compiled, ranges: Compiled, cars: Compiled, observations: Compiled, mask: Compiled) -> None:
-    """Begin a new episode for the cars in the mask."""
-    for i in range(len(cars)):
-        if mask[i]:
-            place(track, cars[i], ranges)
-            _find(track, cars[i])
-            sin, cos = sin_cos(cars[i].heading)
-            _observe(track, cars[i], sin, cos, observations[i])
+def start_cars(track: Compiled, ranges: Compiled, cars: Compiled, observations: Compiled, members: Compiled) -> None:
+    """Begin a new episode for these rows, on this track."""
+    for i in members:
+        place(track, cars[i], ranges)
+        _find(track, cars[i])
+        sin, cos = sin_cos(cars[i].heading)
+        _observe(track, cars[i], sin, cos, observations[i])
 
 
 @part

@@ -249,3 +249,40 @@ def test_wrong_numbers_of_cars_are_errors(track: Track) -> None:
 def test_an_impossible_start_names_what_is_wrong(ranges: dict[str, tuple[float, float]], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         Start(**ranges)
+
+
+def test_cars_on_several_tracks_drive_as_on_each_alone(track: Track) -> None:
+    tracks = [track, load_circuit("track-01"), load_circuit("random:3")]
+    for threads in (1, 2):
+        together = Simulation(tracks, 200, {"episode": {"maxSteps": 60}}, True, start=ANYWHERE, seed=5, threads=threads)
+        alone = [
+            Simulation(tracks[i % 3], 1, {"episode": {"maxSteps": 60}}, True, start=ANYWHERE, seed=5 + i)
+            for i in range(200)
+        ]
+        for actions in random_actions(150, 200):
+            result = together.step(actions)
+            for i in range(0, 200, 7):
+                alone[i].step(actions[i : i + 1])
+        for i in range(0, 200, 7):
+            assert [name for name in differences(together.cars[i : i + 1], alone[i].cars) if name != "track"] == []
+            assert (result.observations[i] == alone[i]._observations[0]).all()
+
+
+def test_redraw_gives_each_episode_a_track_of_its_own_drawing(track: Track) -> None:
+    tracks = [track, load_circuit("track-01"), load_circuit("random:3")]
+    options = {"config": {"episode": {"maxSteps": 20}}, "auto_reset": True, "redraw": True, "start": ANYWHERE}
+    together, third = Simulation(tracks, 8, seed=1, **options), Simulation(tracks, 1, seed=4, **options)
+    seen = [together.cars.track.copy()]
+    for actions in random_actions(200, 8):
+        together.step(actions)
+        third.step(actions[3:4])
+        assert differences(together.cars[3:4], third.cars) == []
+        seen.append(together.cars.track.copy())
+    assert {tuple(np.unique(column)) for column in np.transpose(seen)} == {(0, 1, 2)}
+    middle = together.save()
+    restored = Simulation(tracks, 8, **options)
+    restored.restore(middle)
+    for actions in random_actions(30, 8):
+        together.step(actions)
+        restored.step(actions)
+    assert differences(together.cars, restored.cars) == []

@@ -1,0 +1,54 @@
+"""From what users pass to an environment to the scenario that a bridge drives."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from racer_env.bridge.interface import Scenario
+from racer_env.engine import Config, Start, load_config, parse_config, parse_start
+from racer_env.errors import ConfigError
+
+OPTIONS = ("circuit", "start", "config")
+
+
+def make_scenario(
+    track_id: str | Sequence[str],
+    config_path: str | None,
+    config: Config | Mapping[str, Any] | None,
+    start: Start | Mapping[str, Any] | None,
+    redraw: bool,
+) -> Scenario:
+    """The scenario of an environment's arguments."""
+    if config_path is not None and config is not None:
+        raise ConfigError("give config_path or config, not both")
+    checked = load_config(config_path) if config_path is not None else parse_config(config)
+    return Scenario(parse_tracks(track_id), checked, parse_start(start), redraw)
+
+
+def changed_scenario(scenario: Scenario, options: Mapping[str, Any] | None) -> Scenario:
+    """The scenario after a reset with these options; what is not in them stays."""
+    if not options:
+        return scenario
+    for key in options:
+        if key not in OPTIONS:
+            close = difflib.get_close_matches(str(key), OPTIONS, n=1)
+            meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(OPTIONS)}"
+            raise ConfigError(f"reset: unknown option {key!r}; {meant}")
+    if "circuit" in options:
+        several = not isinstance(options["circuit"], str)
+        scenario = replace(scenario, tracks=parse_tracks(options["circuit"]), redraw=scenario.redraw or several)
+    if "start" in options:
+        scenario = replace(scenario, start=parse_start(options["start"]))
+    if "config" in options:
+        scenario = replace(scenario, config=parse_config(options["config"]))
+    return scenario
+
+
+def parse_tracks(track_id: str | Sequence[str]) -> tuple[str, ...]:
+    names = (track_id,) if isinstance(track_id, str) else tuple(str(name) for name in track_id)
+    if not names:
+        raise ConfigError("track_id: at least one circuit is needed")
+    return names

@@ -1,0 +1,32 @@
+"""`racer-viewer bridge`: serve the racer over WebSocket."""
+
+import argparse
+import logging
+import os
+import sys
+
+from racer_env.bridge.client import TOKEN_VARIABLE
+from racer_env.bridge.server import Address, BridgeServer, PortTakenError, free_port, run_server
+from racer_env.bridge.session import Limits
+from racer_env.errors import BridgeError
+from racer_viewer.progress import prepare_engine
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C. Log lines go to stderr, the address to stdout."""
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("racer_env.bridge").setLevel(logging.DEBUG if options.verbose else logging.INFO)
+    address = Address(options.host, options.port)
+    limits = Limits(connections=options.max_clients, cars=options.max_cars, idle_seconds=options.idle_timeout)
+    server = BridgeServer(address, options.token or os.environ.get(TOKEN_VARIABLE), limits)
+    prepare_engine()
+    try:
+        run_server(server, _say_where, options.uvloop)
+    except PortTakenError as error:
+        port = free_port(address)
+        raise BridgeError(f"{error}; {port} is free: --port {port}" if port else str(error)) from None
+    return 0
+
+
+def _say_where(address: Address) -> None:
+    print(f"Bridge at ws://{address} (Ctrl-C ends it)", flush=True)

@@ -43,6 +43,9 @@ class _EngineCache(FunctionCache):  # type: ignore[misc]
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (*super()._index_key(sig, codegen), source_hash())
 
+    def holds(self, types: tuple[Any, ...], codegen: Any) -> bool:
+        return self._cache_file.load(self._index_key(types, codegen)) is not None
+
 
 def part(function: Function) -> Function:
     """Compile a function that is only ever called from other compiled functions, into which it is inlined."""
@@ -71,6 +74,18 @@ def bind(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     types = tuple(typeof(argument) for argument in arguments)
     with _straight_line_code_vectorised():
         return cast(Callable[..., Any], cast(Any, function).compile(types))
+
+
+def can_keep(function: Callable[..., Any]) -> bool:
+    """Whether there is a folder for the machine code of an entry."""
+    return isinstance(cast(Any, function)._cache, _EngineCache)
+
+
+def is_kept(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether the machine code of an entry for these argument types is on disk."""
+    dispatcher = cast(Any, function)
+    types = tuple(map(typeof, arguments))
+    return can_keep(function) and bool(dispatcher._cache.holds(types, dispatcher.targetctx.codegen()))
 
 
 @contextmanager

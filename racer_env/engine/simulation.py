@@ -62,7 +62,12 @@ class SimulationState:
 
 def bind_step(tables: TrackTables) -> Callable[..., int]:
     """The machine code of a tick. The arguments of all simulations are of the same types."""
-    return bind(step_cars, tables, Config().table(), np.zeros(1, CAR), _blank_observations(1), np.zeros(1, np.int64))
+    return bind(step_cars, *step_arguments(tables))
+
+
+def step_arguments(tables: TrackTables) -> tuple[Any, ...]:
+    """Arguments of the right types."""
+    return tables, Config().table(), np.zeros(1, CAR), _blank_observations(1), np.zeros(1, np.int64)
 
 
 def bind_start(tables: TrackTables) -> Callable[..., None]:

@@ -1,36 +1,43 @@
 """Compiling the engine before it is needed, with word of how far it is.
 
-The first time on a machine this takes seconds; from then on the machine code comes from disk.
+The first time on a machine this takes seconds; from then on the machine code comes from disk. Compiling is done in
+processes of its own, side by side: that is quicker, and whoever waits can go on drawing meanwhile.
 """
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import cache
 from threading import Thread
 
 import numpy as np
 
-from racer_env.engine.simulation import Simulation, bind_start, bind_step
-from racer_env.engine.track import build_track
+from racer_env.engine.compiled import can_keep, is_kept
+from racer_env.engine.simulation import Simulation, bind_start, bind_step, step_arguments
+from racer_env.engine.tick import step_cars
+from racer_env.engine.track import Track, build_track
 
 Progress = Callable[[str, float], None]
-"""Gets what is being compiled now, and the part of the whole that is done, 0 to 1."""
-
-_STAGES = (("walls", 0.35), ("starts", 0.45), ("ticks", 1.0))
-"""What is compiled, and the part of the whole that is done after it."""
+"""Gets what is being done now, and the part of the whole that is done, 0 to 1."""
 
 
 def warm_up(progress: Progress | None = None) -> None:
     """Compile everything that a simulation calls, or load it from disk."""
     report = progress or (lambda text, done: None)
-    report(f"Compiling the engine: {_STAGES[0][0]}", 0.0)
-    angles = np.linspace(0.0, 2.0 * np.pi, 8, endpoint=False)
-    ring = build_track(np.column_stack([100.0 * np.cos(angles), 100.0 * np.sin(angles), np.full(8, 10.0)]))
-    tables = ring.tables
-    report(f"Compiling the engine: {_STAGES[1][0]}", _STAGES[0][1])
-    bind_start(tables)
-    report(f"Compiling the engine: {_STAGES[2][0]}", _STAGES[1][1])
-    bind_step(tables)
-    Simulation(ring).step(np.zeros((1, 3)))
-    report("The engine is ready", _STAGES[2][1])
+    report("Compiling the engine", 0.0)
+    if can_keep(step_cars) and not is_ready():
+        _compile_elsewhere(report)
+    for name, compile_stage in STAGES.items():
+        compile_stage()
+        report(f"Compiling the engine: {name} are ready", {"walls": 0.95, "ticks": 0.98}[name])
+    Simulation(_ring()).step(np.zeros((1, 3)))
+    report("The engine is ready", 1.0)
+
+
+def is_ready() -> bool:
+    """Whether the machine code is on disk already, so that starting takes no time."""
+    return is_kept(step_cars, *step_arguments(_ring().brute_force_tables()))
 
 
 def warm_up_in_background(progress: Progress | None = None) -> Thread:
@@ -38,3 +45,54 @@ def warm_up_in_background(progress: Progress | None = None) -> Thread:
     thread = Thread(target=warm_up, args=(progress,), name="racer-warm-up", daemon=True)
     thread.start()
     return thread
+
+
+@cache
+def _ring() -> Track:
+    """A small track to compile with: the types of its tables are those of all tracks."""
+    angles = np.linspace(0.0, 2.0 * np.pi, 8, endpoint=False)
+    return build_track(np.column_stack([100.0 * np.cos(angles), 100.0 * np.sin(angles), np.full(8, 10.0)]))
+
+
+def _compile_walls() -> None:
+    assert _ring().tables
+
+
+def _compile_ticks() -> None:
+    tables = _ring().brute_force_tables()
+    bind_start(tables)
+    bind_step(tables)
+
+
+STAGES: dict[str, Callable[[], None]] = {"walls": _compile_walls, "ticks": _compile_ticks}
+"""What is compiled, quickest first."""
+
+
+def _compile_elsewhere(report: Progress) -> None:
+    """Have each stage compiled by a process that leaves the machine code on disk. What fails there is done here."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        return
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    processes = []
+    try:
+        for name in STAGES:
+            code = f"from racer_env.engine.warm_up import STAGES; STAGES[{name!r}]()"
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", code],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+                )
+            )
+        for process, name, done in zip(processes, STAGES, (0.5, 0.9), strict=True):
+            process.wait()
+            report(f"Compiling the engine: {name} are compiled", done)
+    except OSError:
+        return
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()

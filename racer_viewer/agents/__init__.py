@@ -1,0 +1,24 @@
+"""Agents: saved PPO and SAC policies that drive with numpy alone. Nothing in a model file is executed.
+
+`load_agent("champion.zip").act(observation)` is the whole of it.
+"""
+
+from racer_viewer.agents.agent import Agent, AgentInfo
+from racer_viewer.agents.errors import AgentError
+from racer_viewer.agents.load import load_agent
+from racer_viewer.agents.stats import Running, Statistics, restore_stats, stats_of
+from racer_viewer.agents.stats_files import find_stats, load_stats, save_stats
+
+__all__ = [
+    "Agent",
+    "AgentError",
+    "AgentInfo",
+    "Running",
+    "Statistics",
+    "find_stats",
+    "load_agent",
+    "load_stats",
+    "restore_stats",
+    "save_stats",
+    "stats_of",
+]

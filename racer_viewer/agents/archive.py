@@ -1,0 +1,98 @@
+"""Zip files from strangers: every member is measured before anything is unpacked."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+from racer_viewer.agents.errors import AgentError, shown
+
+MAX_FILE_BYTES = 256 * 2**20
+"""Of a model file. SAC with networks of three layers of 1024 is 95 MiB with its optimisers."""
+MAX_MEMBERS = 10_000
+MAX_MEMBER_BYTES = 256 * 2**20
+MAX_RATIO = 100
+"""Unpacked to packed size; learned weights hardly pack at all."""
+RATIO_FREE_BYTES = 2**20
+"""Members up to here may be packed as tightly as they like."""
+
+CENTRAL_ENTRY = b"PK\x01\x02"
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+_ZIP_ERRORS = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, LookupError, OverflowError,
+    NotImplementedError, RuntimeError,
+)  # fmt: skip
+
+
+def read_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+    """A regular file as a whole, unless it is larger than the limit [bytes]."""
+    try:
+        if not os.path.isfile(path):
+            raise AgentError("is a folder, not a file" if os.path.isdir(path) else "there is no such file")
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise AgentError(f"is larger than {limit // 2**20} MiB, which is the limit")
+            return file.read(size)
+    except (OSError, ValueError) as error:
+        raise AgentError(f"cannot be read: {error}") from error
+
+
+class Archive:
+    """A zip file in memory. Refused as a whole if a member claims to be a bomb."""
+
+    def __init__(self, data: bytes) -> None:
+        if data.count(CENTRAL_ENTRY) > MAX_MEMBERS:
+            raise AgentError(f"is a zip file of more than {MAX_MEMBERS} members")
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except _ZIP_ERRORS as error:
+            hint = "is a damaged or truncated zip file" if data[:2] == b"PK" else "is not a zip file"
+            raise AgentError(f"{hint} ({shown(str(error))})") from error
+        members = self._zip.infolist()
+        if members and min(member.header_offset for member in members) != 0:
+            raise AgentError("is a damaged or truncated zip file (it begins with something else)")
+        for member in members:
+            _check_size(member)
+
+    @property
+    def names(self) -> list[str]:
+        return self._zip.namelist()
+
+    def read(self, name: str, limit: int = MAX_MEMBER_BYTES) -> bytes:
+        """A member as a whole, if it is there and not larger than the limit [bytes]."""
+        try:
+            member = self._zip.getinfo(name)
+        except KeyError:
+            raise AgentError(f"has no member {shown(name)}") from None
+        if member.file_size > limit:
+            raise AgentError(f"its member {shown(name)} is larger than {limit // 2**20} MiB, which is the limit")
+        if member.compress_type not in PACKINGS:
+            raise AgentError(f"its member {shown(name)} is packed in an unusual way (method {member.compress_type})")
+        try:
+            with self._zip.open(member) as file:
+                data = file.read(member.file_size)
+                file.read(1)
+        except _ZIP_ERRORS as error:
+            raise AgentError(f"its member {shown(name)} is damaged or truncated ({shown(str(error))})") from error
+        if len(data) != member.file_size:
+            raise AgentError(f"its member {shown(name)} is damaged or truncated")
+        return data
+
+
+def _check_size(member: zipfile.ZipInfo) -> None:
+    size, packed = member.file_size, member.compress_size
+    if size > MAX_MEMBER_BYTES:
+        raise AgentError(
+            f"its member {shown(member.filename)} would unpack to {size // 2**20} MiB; "
+            f"the limit is {MAX_MEMBER_BYTES // 2**20} MiB"
+        )
+    if size > RATIO_FREE_BYTES and size > MAX_RATIO * packed:
+        raise AgentError(
+            f"its member {shown(member.filename)} unpacks to {size // max(packed, 1)} times its size: a bomb"
+        )

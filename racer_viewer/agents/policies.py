@@ -1,0 +1,127 @@
+"""Normalised observations → actions: a network's mean, noise around it, and the action box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from racer_viewer.agents.networks import HALF, ONE, Floats, Network
+from racer_viewer.agents.noise import Noise
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
+_NODES, _WEIGHTS = _NODES.astype(np.float32), (_WEIGHTS / _WEIGHTS.sum()).astype(np.float32)
+"""Means over a normal distribution as weighted sums."""
+
+
+@dataclass(frozen=True, eq=False)
+class ActionBox:
+    """The limits of every action."""
+
+    low: Floats
+    high: Floats
+
+    @cached_property
+    def half_range(self) -> Floats:
+        half: Floats = HALF * (self.high - self.low)
+        return half
+
+    @cached_property
+    def middle(self) -> Floats:
+        return self.low + self.half_range
+
+    def clip(self, actions: Floats) -> Floats:
+        return np.minimum(np.maximum(actions, self.low), self.high)
+
+    def unscale(self, actions: Floats) -> Floats:
+        """From -1..1 to the box."""
+        return self.middle + self.half_range * actions
+
+
+class Policy(Protocol):
+    """Inputs are normalised, one row or many. None: this kind of model does not have it."""
+
+    @property
+    def noise_shape(self) -> tuple[int, ...] | None: ...
+
+    def mean_actions(self, inputs: Floats) -> Floats: ...
+
+    def drawn_actions(self, inputs: Floats, rng: np.random.Generator) -> Floats | None: ...
+
+    def strayed_actions(self, inputs: Floats, normals: Floats) -> Floats | None: ...
+
+    def values(self, inputs: Floats) -> Floats | None: ...
+
+    def spread(self, inputs: Floats) -> Floats | None: ...
+
+    def jacobian(self, inputs: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPolicy:
+    """The policies of PPO and SAC.
+
+    squashed: tanh brings actions into the box (SAC, and PPO with `squash_output`), else they are clipped to it.
+    mean_limit: the mean is clipped to ± this before that (SAC with gSDE).
+    """
+
+    actor: Network
+    critic: Network | None
+    noise: Noise
+    box: ActionBox
+    squashed: bool
+    mean_limit: float | None
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        return self.noise.shape
+
+    def mean_actions(self, inputs: Floats) -> Floats:
+        return self._into_box(self._mean(self.actor.features(inputs)))
+
+    def drawn_actions(self, inputs: Floats, rng: np.random.Generator) -> Floats:
+        features = self.actor.features(inputs)
+        mean = self._mean(features)
+        normals = rng.standard_normal(mean.shape, np.float32)
+        return self._into_box(mean + self.noise.deviation(features) * normals)
+
+    def strayed_actions(self, inputs: Floats, normals: Floats) -> Floats:
+        features = self.actor.features(inputs)
+        return self._into_box(self._mean(features) + self.noise.strayed(features, normals))
+
+    def values(self, inputs: Floats) -> Floats | None:
+        if self.critic is None:
+            return None
+        return self.critic.head.apply(self.critic.features(inputs))[..., 0]
+
+    def spread(self, inputs: Floats) -> Floats:
+        features = self.actor.features(inputs)
+        deviation = self.noise.deviation(features)
+        if not self.squashed:
+            return deviation
+        mean = self._mean(features)
+        actions = np.tanh(mean[..., np.newaxis] + deviation[..., np.newaxis] * _NODES)
+        centred = actions - (actions @ _WEIGHTS)[..., np.newaxis]
+        return self.box.half_range * np.sqrt(np.square(centred) @ _WEIGHTS)
+
+    def jacobian(self, inputs: Floats) -> Floats:
+        """(actions, inputs): derivative of the mean action of one row; 0 for an action at its limit."""
+        mean = self.actor.head.apply(self.actor.features(inputs))
+        slope = np.ones_like(mean)
+        if self.mean_limit is not None:
+            slope[np.abs(mean) > self.mean_limit] = 0.0
+            mean = mean.clip(-self.mean_limit, self.mean_limit)
+        if self.squashed:
+            slope *= self.box.half_range * (ONE - np.square(np.tanh(mean)))
+        else:
+            slope[(mean < self.box.low) | (mean > self.box.high)] = 0.0
+        return slope[:, np.newaxis] * self.actor.jacobian(inputs)
+
+    def _mean(self, features: Floats) -> Floats:
+        mean = self.actor.head.apply(features)
+        return mean if self.mean_limit is None else mean.clip(-self.mean_limit, self.mean_limit)
+
+    def _into_box(self, actions: Floats) -> Floats:
+        return self.box.unscale(np.tanh(actions)) if self.squashed else self.box.clip(actions)

@@ -1,0 +1,34 @@
+"""Where the user's own files live: runs, records, replays and settings, in one folder."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+DATA_VARIABLE = "RACER_DATA_DIR"
+
+
+def data_folder(chosen: Path | None = None) -> Path:
+    """The user's folder: the one that was chosen, that of RACER_DATA_DIR, or the platform's."""
+    if chosen is not None:
+        return chosen
+    override = os.environ.get(DATA_VARIABLE)
+    return Path(override) if override else user_data_path("racer-viewer", appauthor=False)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A path to write to; when all went well it replaces the real one at once, else the real one stays as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

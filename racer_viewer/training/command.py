@@ -1,0 +1,153 @@
+"""`racer-viewer train`: a run from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from racer_env.engine import load_config
+from racer_env.errors import RacerError
+from racer_viewer.folders import data_folder
+from racer_viewer.progress import prepare_engine
+from racer_viewer.training.config import RunConfig, parse_run_config, parse_settings
+
+if TYPE_CHECKING:
+    from racer_viewer.training.run import Progress as RunProgress
+
+OPTIONS = ("timesteps", "name", "seed", "num_cars", "device")
+"""Settings with an option of their own; all others go by --set."""
+LINE_SECONDS = 5.0
+"""Between two lines of progress where there is no terminal."""
+
+
+def describe_settings() -> str:
+    """Every setting with its default and what it is, for --help."""
+    hints = get_type_hints(RunConfig, include_extras=True)
+    lines = []
+    for each in fields(RunConfig):
+        hint = hints[each.name]
+        text = get_args(hint)[1] if get_origin(hint) is Annotated else ""
+        default = "" if each.name in ("name", "rewards") else f" [{_plain(each.default)}]"
+        lines.append(f"  {each.name}{default}: {text}")
+    return "\n".join(lines)
+
+
+def config_of(options: argparse.Namespace) -> RunConfig:
+    """The config that the command line asks for: a preset, then an ai-config, then what was given one by one."""
+    from racer_viewer.training.presets import preset
+
+    config = preset(options.algo, options.preset)
+    values: dict[str, Any] = parse_settings(options.set)
+    if options.config is not None:
+        values["rewards"] = load_config(options.config)
+    if options.track:
+        values["tracks"] = options.track
+    values.update({name: getattr(options, name) for name in OPTIONS if getattr(options, name) is not None})
+    return parse_run_config(values, config)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Learn, and say how to go on if it ended early."""
+    prepare_engine()
+    runs = data_folder(options.data_dir) / "runs"
+    from racer_viewer.training.checkpoints import find_checkpoint
+    from racer_viewer.training.run import Run
+
+    if options.resume is None:
+        training = Run(config_of(options), runs, bridge_url=options.bridge)
+    else:
+        checkpoint = find_checkpoint(options.resume, runs)
+        config = (
+            checkpoint.config if options.timesteps is None else replace(checkpoint.config, timesteps=options.timesteps)
+        )
+        training = Run(config, runs, checkpoint, options.bridge)
+    print(f"Learning in {training.folder}", flush=True)
+    how_to_go_on = f"Go on with: racer-viewer train --resume {training.folder}"
+    with _signals_stop(training.stop) as received:
+        try:
+            with _Report(training.config.timesteps) as report:
+                outcome = training.learn(report)
+        except OSError as error:
+            raise RacerError(f"{error.strerror or error}: what was saved before is there. {how_to_go_on}") from None
+    print(f"{'Finished' if outcome.finished else 'Stopped'} after {outcome.steps:,} steps: {outcome.model}")
+    if outcome.best is not None:
+        print(f"Best so far: {outcome.best}")
+    if not outcome.finished:
+        print(how_to_go_on)
+    return 0 if not received else 128 + received[0]
+
+
+@contextmanager
+def _signals_stop(stop: Any) -> Iterator[list[int]]:
+    """SIGINT and SIGTERM end the run in good order; a second Ctrl-C at once."""
+    received: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+        stop()
+
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+class _Report:
+    """Tells how a run goes on: moving bars on a terminal, else a line now and then."""
+
+    def __init__(self, total: int) -> None:
+        console = Console(stderr=True)
+        self._bar = _bar(console) if console.is_terminal else None
+        self._task = self._bar.add_task("", total=total, figures="") if self._bar else None
+        self._last_line = 0.0
+
+    def __enter__(self) -> _Report:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def __call__(self, progress: RunProgress) -> None:
+        best = f"{progress.best_lap:.2f} s" if progress.best_lap else "none yet"
+        figures = f"{progress.steps_per_second:,.0f} steps/s, {progress.laps} laps, best {best}"
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=progress.steps, figures=figures)
+            if progress.note:
+                self._bar.console.print(f"{progress.steps:>12,}  {progress.note}", markup=False, highlight=False)
+        elif progress.note or time.monotonic() - self._last_line > LINE_SECONDS:
+            self._last_line = time.monotonic()
+            left = f"{progress.seconds_left:.0f} s left"
+            note = f": {progress.note}" if progress.note else f", {left}"
+            print(f"{progress.steps:,} of {progress.total:,} steps, {figures}{note}", file=sys.stderr, flush=True)
+
+
+def _bar(console: Console) -> Bar:
+    columns = (
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.completed:,} steps"),
+        TextColumn("{task.fields[figures]}"),
+    )
+    return Bar(*columns, TimeRemainingColumn(), console=console)
+
+
+def _plain(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,95 @@
+"""From a run's config to a stable-baselines3 model and the environment that it learns on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from stable_baselines3 import PPO, SAC
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecNormalize
+
+from racer_env.engine import ANYWHERE, Start
+from racer_env.vector import RacerVectorEnv
+from racer_viewer.training.config import RunConfig
+from racer_viewer.training.vec_env import SB3VecEnv
+
+Model = PPO | SAC
+
+_STARTS = {"line": Start(), "anywhere": ANYWHERE}
+_ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
+
+
+def make_env(config: RunConfig, bridge_url: str | None = None, token: str | None = None) -> VecNormalize:
+    """The cars, with normalised observations and rewards."""
+    cars = RacerVectorEnv(
+        config.num_cars,
+        bridge_url,
+        track_id=config.tracks,
+        redraw=len(config.tracks) > 1,
+        config=config.rewards,
+        start=_STARTS[config.starts],
+        token=token,
+    )
+    return VecNormalize(SB3VecEnv(cars), norm_reward=config.norm_reward, clip_obs=config.clip_obs, gamma=config.gamma)
+
+
+def make_model(config: RunConfig, env: VecNormalize) -> Model:
+    """A model that has learned nothing yet. Small networks learn fastest on one thread of torch."""
+    torch.set_num_threads(int(os.environ.get("RACER_TORCH_THREADS", "1")))
+    common: dict[str, Any] = {
+        "policy": "MlpPolicy",
+        "env": env,
+        "learning_rate": falling(config.learning_rate, config.final_learning_rate),
+        "gamma": config.gamma,
+        "batch_size": config.batch_size,
+        "seed": config.seed,
+        "device": config.device,
+        "verbose": 0,
+    }
+    network = {"net_arch": list(config.net), "activation_fn": _ACTIVATIONS[config.activation]}
+    if config.algo == "sac":
+        return SAC(
+            **common,
+            buffer_size=config.buffer_size,
+            learning_starts=config.learning_starts,
+            train_freq=config.train_freq,
+            gradient_steps=config.gradient_steps,
+            tau=config.tau,
+            use_sde=True,
+            policy_kwargs={**network, "log_std_init": config.log_std},
+        )
+    return PPO(
+        **common,
+        n_steps=config.n_steps,
+        n_epochs=config.n_epochs,
+        gae_lambda=config.gae_lambda,
+        clip_range=config.clip_range,
+        ent_coef=config.ent_coef,
+        vf_coef=config.vf_coef,
+        max_grad_norm=config.max_grad_norm,
+        policy_kwargs={**network, "log_std_init": config.log_std},
+    )
+
+
+def falling(first: float, last: float) -> Callable[[float], float]:
+    """A schedule from one value to another, by the part of the run that remains."""
+    return lambda remaining: last + (first - last) * remaining
+
+
+class QuieterNoise(BaseCallback):
+    """Lets the noise on PPO's actions be at most what the schedule says: the last tenths need a steady hand."""
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__()
+        self._limit = falling(config.log_std, config.final_log_std)
+
+    def _on_rollout_start(self) -> None:
+        remaining = self.model._current_progress_remaining
+        with torch.no_grad():
+            self.model.policy.log_std.clamp_(max=self._limit(remaining))  # type: ignore[operator]
+
+    def _on_step(self) -> bool:
+        return True

@@ -1,0 +1,201 @@
+"""The cars of a RacerVectorEnv as stable-baselines3 wants to see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvStepReturn
+
+from racer_env.bridge import BatchStep
+from racer_env.bridge.interface import COMPONENT_KEYS, STEP_KEYS, CarColumns, Info, Observations, reset_info
+from racer_env.errors import RacerError
+from racer_env.vector import RacerVectorEnv
+
+TRUNCATED, TERMINAL_OBSERVATION = "TimeLimit.truncated", "terminal_observation"
+"""What stable-baselines3 looks for in the info of a car that ended."""
+
+_OF_ONE_CAR = {"observation_space": "single_observation_space", "action_space": "single_action_space"}
+
+
+class SB3VecEnv(VecEnv):
+    """A RacerVectorEnv, in this process or over a socket, for stable-baselines3.
+
+    A step makes no dictionaries but for cars that ended: see `CarInfo`. Callbacks that want the six reward components
+    or lap times of all cars find them as arrays in `last_step`.
+
+    All cars are one environment. So `set_options` wants the same options for all of them, and what is set or called
+    with `set_attr` or `env_method` is set or called once, for all.
+    """
+
+    def __init__(self, cars: RacerVectorEnv) -> None:
+        self.cars = cars
+        self._last: BatchStep | None = None
+        self._actions: NDArray[Any] | None = None
+        super().__init__(cars.num_envs, cars.single_observation_space, cars.single_action_space)
+        self._infos: list[Info] = [CarInfo(self, row) for row in range(cars.num_envs)]
+
+    @property
+    def last_step(self) -> BatchStep:
+        """What the last step gave, as arrays with a row for each car; the next step may overwrite them."""
+        if self._last is None:
+            raise RacerError("no step yet: reset the environment first")
+        return self._last
+
+    def reset(self) -> Observations:
+        """Start an episode for all cars, with the seeds and options that were set for this reset."""
+        seeds = None if all(seed is None for seed in self._seeds) else self._seeds
+        self._last = step = self.cars.reset_batch(seeds, self._common_options())
+        self._reset_seeds()
+        self._reset_options()
+        self._note_starts(range(self.num_envs), step.cars)
+        return step.observations.copy()
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        actions, self._actions = self._actions, None
+        if actions is None:
+            raise RacerError("step_wait without step_async: there are no actions")
+        self._last = step = self.cars.batch.step(actions)
+        infos = self._infos.copy()
+        if len(step.ended):
+            for number, row in enumerate(step.ended.tolist()):
+                infos[row] = _last_info(step, number, row)
+            self._note_starts(step.ended.tolist(), step.cars)
+        return (
+            step.observations.copy(),
+            step.rewards.astype(np.float32),
+            step.terminated | step.truncated,
+            infos,
+        )
+
+    def close(self) -> None:
+        self.cars.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        value = getattr(self.cars, _OF_ONE_CAR.get(attr_name, attr_name))
+        return [value for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        self._only_all(indices)
+        setattr(self.cars, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        self._only_all(indices)
+        return [getattr(self.cars, method_name)(*method_args, **method_kwargs)] * self.num_envs
+
+    def env_is_wrapped(self, wrapper_class: type[gymnasium.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        return [False for _ in self._get_indices(indices)]
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        """None for each: a RacerVectorEnv draws nothing."""
+        return [None] * self.num_envs
+
+    def _common_options(self) -> dict[str, Any]:
+        if len(self._options) != self.num_envs or any(options != self._options[0] for options in self._options):
+            raise RacerError("set_options: the cars are one environment, give the same options to all of them")
+        return self._options[0]
+
+    def _only_all(self, indices: VecEnvIndices) -> None:
+        if set(self._get_indices(indices)) != set(range(self.num_envs)):
+            raise RacerError("the cars are one environment: nothing can be set or called for some of them only")
+
+    def _note_starts(self, rows: Sequence[int], cars: CarColumns) -> None:
+        for row in rows:
+            self.reset_infos[row] = reset_info(
+                cars.speed[row].item(), cars.lap[row].item(), cars.checkpoint[row].item(), cars.step_count[row].item()
+            )
+
+
+_COMPONENTS = {key: column for column, key in enumerate(COMPONENT_KEYS)}
+_COLUMNS = {
+    "tick": "step_count",
+    "rawSpeed": "speed",
+    "lap": "lap",
+    "checkpoint": "checkpoint",
+    "stepCount": "step_count",
+    "wallContact": "wall_contact",
+    "stillnessCounter": "stillness",
+}
+"""Where in a step the values of an info are: among the components, or in a column of the cars."""
+_READ = frozenset(STEP_KEYS)
+_get = dict.get  # stable-baselines3 asks the info of every car for two or three keys in every step
+
+
+class CarInfo(dict[str, Any]):
+    """The info of a car that goes on: made once, and read from the arrays of the last step when somebody asks.
+
+    So it always shows the latest tick, not the one for which it was handed out: copy it, or what is needed of it,
+    before the next step. What a wrapper writes into it stays there. A car that ended has an ordinary dictionary.
+    """
+
+    __slots__ = ("_env", "_row")
+
+    def __init__(self, env: SB3VecEnv, row: int) -> None:
+        super().__init__({TRUNCATED: False})
+        self._env, self._row = env, row
+
+    def __missing__(self, key: str) -> Any:
+        step = self._env.last_step
+        return _value(key, step, self._row, step.cars, self._row)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self[key] if key in _READ else _get(self, key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in _READ or super().__contains__(key)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from STEP_KEYS
+        yield from (key for key in super().__iter__() if key not in _READ)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def copy(self) -> Info:
+        """An ordinary dictionary of the latest tick, which stays as it is."""
+        return {key: self[key] for key in self}
+
+    def keys(self) -> Any:
+        return self.copy().keys()
+
+    def values(self) -> Any:
+        return self.copy().values()
+
+    def items(self) -> Any:
+        return self.copy().items()
+
+    def __eq__(self, other: object) -> bool:
+        return self.copy() == other
+
+    def __ne__(self, other: object) -> bool:
+        return self.copy() != other
+
+    def __repr__(self) -> str:
+        return repr(self.copy())
+
+    def __reduce__(self) -> tuple[type, tuple[Info]]:
+        return dict, (self.copy(),)
+
+
+def _value(key: str, step: BatchStep, row: int, cars: CarColumns, car_row: int) -> Any:
+    """Of an info, as a plain Python number; a car that ended has its components and its state in different rows."""
+    if key in _COMPONENTS:
+        return step.components[row, _COMPONENTS[key]].item()
+    return getattr(cars, _COLUMNS[key])[car_row].item()
+
+
+def _last_info(step: BatchStep, number: int, row: int) -> Info:
+    """Of the last tick of a car's episode; `number` counts those that ended in this step."""
+    return {
+        **{key: _value(key, step, row, step.final_cars, number) for key in STEP_KEYS},
+        TRUNCATED: bool(step.truncated[row] and not step.terminated[row]),
+        TERMINAL_OBSERVATION: step.final_observations[number].copy(),
+    }

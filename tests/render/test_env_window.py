@@ -1,0 +1,346 @@
+"""The window of an environment: what is in its pictures, and how it opens and closes."""
+
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pygame
+import pytest
+
+from racer_env import RacerEnv
+from racer_env.engine import Driver, Simulation, Track, build_track, load_circuit
+from racer_viewer.render import ground
+from racer_viewer.render.car import BODY
+from racer_viewer.render.env_window import HEIGHT, LOOK_AHEAD, SCALE, WIDTH, EnvWindow, open_env_window
+from racer_viewer.render.hud import lap_time
+
+CENTRE = (WIDTH / 2, HEIGHT / 2)
+
+
+@pytest.fixture(scope="module")
+def track() -> Track:
+    return load_circuit("track-01")
+
+
+def car_of(simulation: Simulation, **changes: Any) -> dict[str, Any]:
+    row = simulation.cars[0]
+    return {name: row[name].tolist() for name in row.dtype.names} | changes
+
+
+def picture_of(track: Track, car: dict[str, Any], window: EnvWindow | None = None) -> np.ndarray:
+    picture = (window or open_env_window(False)).draw(track, car)
+    assert picture is not None
+    return picture
+
+
+def place_of_car(picture: np.ndarray) -> np.ndarray:
+    """Where most of its colour is, as x, y."""
+    found = np.argwhere((np.abs(picture.astype(int) - BODY) <= 12).all(axis=2))[:, ::-1]
+    place = np.median(found, axis=0)
+    body = found[(np.abs(found - place) < 4.0 * SCALE).all(axis=1)]
+    assert len(body) >= 40
+    return body.mean(axis=0)
+
+
+def test_a_picture_has_the_size_and_type_that_gymnasium_wants(track: Track) -> None:
+    picture = picture_of(track, car_of(Simulation(track)))
+    assert picture.shape == (HEIGHT, WIDTH, 3) == (640, 960, 3)
+    assert picture.dtype == np.uint8
+    assert picture.flags.c_contiguous
+    assert picture.flags.writeable
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 100
+
+
+def test_pictures_do_not_change_when_the_next_one_is_drawn(track: Track) -> None:
+    window, simulation = open_env_window(False), Simulation(track)
+    first = picture_of(track, car_of(simulation), window)
+    kept = first.copy()
+    picture_of(track, car_of(simulation, x=50.0), window)
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_a_car_at_rest_is_in_the_middle(track: Track) -> None:
+    place = place_of_car(picture_of(track, car_of(Simulation(track))))
+    np.testing.assert_allclose(place, CENTRE, atol=4.0)
+
+
+def test_the_picture_looks_ahead_of_a_fast_car(track: Track) -> None:
+    car = car_of(Simulation(track), heading=math.pi / 2, vx=0.0, vy=160.0, speed=160.0)
+    place = place_of_car(picture_of(track, car))
+    np.testing.assert_allclose(place, (CENTRE[0], CENTRE[1] + LOOK_AHEAD * HEIGHT), atol=6.0)
+
+
+@pytest.mark.parametrize("name", ["track-01", "track-03"])
+def test_the_car_stays_in_the_picture_as_it_drives(name: str) -> None:
+    track = load_circuit(name)
+    window, simulation, driver = open_env_window(False), Simulation(track), Driver(track)
+    before = picture_of(track, car_of(simulation), window)
+    for tick in range(180):
+        simulation.step(driver.act(simulation.cars))
+        picture = picture_of(track, car_of(simulation), window)
+        if tick % 30 == 29:
+            x, y = place_of_car(picture)
+            assert 0.15 * WIDTH < x < 0.85 * WIDTH
+            assert 0.15 * HEIGHT < y < 0.85 * HEIGHT
+            assert (picture != before).mean() > 0.05
+            before = picture
+
+
+def test_a_car_that_was_put_elsewhere_is_followed_at_once(track: Track) -> None:
+    window, simulation = open_env_window(False), Simulation(track)
+    picture_of(track, car_of(simulation, vx=160.0), window)
+    elsewhere = car_of(simulation, x=-simulation.cars.x[0], y=-simulation.cars.y[0])
+    np.testing.assert_array_equal(picture_of(track, elsewhere, window), picture_of(track, elsewhere))
+
+
+def test_every_surface_is_where_the_engine_has_it(track: Track) -> None:
+    far = [200.0] * 9
+    simulation = Simulation(track)
+    inner, outer, edge = track.inner[5], track.outer[5], track.outer_road[5]
+    away = (outer - inner) / np.hypot(*(outer - inner))
+    seen = {
+        "asphalt": (edge - 6.0 * away, ground.ASPHALT[0]),
+        "shoulder": (edge + 6.0 * away, ground.SHOULDER[0]),
+        "runoff": (outer - 3.0 * away, ground.RUNOFF),
+        "wall": (outer + 0.4 * away, ground.WALL),
+        "grass": (outer + 20.0 * away, ground.GRASS[0]),
+    }
+    for name, (point, colour) in seen.items():
+        x, y = point.tolist()
+        picture = picture_of(track, car_of(simulation, x=x + 40.0, y=y, rays=far))
+        at = picture[HEIGHT // 2, round(WIDTH / 2 - 40.0 * SCALE)]
+        np.testing.assert_allclose(at.astype(int), colour, atol=16, err_msg=name)
+
+
+def test_a_ray_has_a_dot_where_it_meets_the_wall(track: Track) -> None:
+    simulation = Simulation(track)
+    car, blind = car_of(simulation), car_of(simulation, rays=[200.0] * 9)
+    changed = (picture_of(track, car) != picture_of(track, blind)).any(axis=2)
+    dots = 0
+    for length, angle in zip(car["rays"], np.linspace(-math.pi / 2, math.pi / 2, 9), strict=True):
+        direction = car["heading"] + angle
+        x = round(CENTRE[0] + length * SCALE * math.cos(direction))
+        y = round(CENTRE[1] - length * SCALE * math.sin(direction))
+        if 4 <= x < WIDTH - 4 and 4 <= y < HEIGHT - 100:
+            assert changed[y - 2 : y + 3, x - 2 : x + 3].all()
+            dots += 1
+    assert dots >= 2
+
+
+def test_the_front_wheels_steer_and_the_brake_lights_up(track: Track) -> None:
+    simulation = Simulation(track)
+    plain = picture_of(track, car_of(simulation))
+    for change in ({"steer": 1.0}, {"steer": -1.0}, {"brake": 1.0}):
+        there = np.argwhere((picture_of(track, car_of(simulation, **change)) != plain).any(axis=2))
+        assert len(there) >= 8
+        assert (np.abs(there - CENTRE[::-1]) < 4.0 * SCALE).all()
+
+
+def test_figures_follow_the_car(track: Track) -> None:
+    simulation = Simulation(track)
+    plain = picture_of(track, car_of(simulation))
+    for change in ({"speed": 88.0}, {"lap": 7}, {"lap_ticks": 100}, {"last_lap_ticks": 555}):
+        there = np.argwhere((picture_of(track, car_of(simulation, **change)) != plain).any(axis=2))
+        assert len(there) > 10
+        assert (there[:, 0] > HEIGHT - 100).all()
+
+
+def test_lap_times_have_minutes_only_when_they_need_them() -> None:
+    assert [lap_time(ticks) for ticks in (0, 1069, 3599, 3600, 3747)] == [
+        "0.00",
+        "17.82",
+        "59.98",
+        "1:00.00",
+        "1:02.45",
+    ]
+
+
+def test_another_track_is_another_picture_and_the_first_comes_back(track: Track) -> None:
+    window, other = open_env_window(False), load_circuit("track-03")
+    first = picture_of(track, car_of(Simulation(track)), window)
+    assert (picture_of(other, car_of(Simulation(other)), window) != first).mean() > 0.2
+    np.testing.assert_array_equal(picture_of(track, car_of(Simulation(track)), window), first)
+
+
+def test_a_track_without_a_name_can_be_drawn(track: Track) -> None:
+    bare = build_track(track.control_points)
+    place_of_car(picture_of(bare, car_of(Simulation(bare))))
+
+
+def test_tiles_do_not_pile_up(track: Track, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ground, "TILES_KEPT", 30)
+    shown = ground.Ground(track, SCALE)
+    surface = pygame.Surface((WIDTH, HEIGHT), depth=32)
+    for left in range(0, 3000, 200):
+        shown.draw(surface, left, 0)
+    assert len(shown._tiles) <= 30
+
+
+def test_an_environment_draws_pictures_without_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("racer_env.env.open_window", open_env_window)
+    env = RacerEnv(render_mode="rgb_array")
+    env.reset(seed=0)
+    first = env.render()
+    for _ in range(60):
+        env.step(np.array([0.0, 1.0, 0.0], np.float32))
+    second = env.render()
+    env.reset(options={"circuit": "track-03"})
+    third = env.render()
+    assert (first != second).any()
+    assert (second != third).mean() > 0.2
+    env.close()
+
+
+@pytest.fixture
+def dummy_display(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A display that nobody sees."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    yield
+    pygame.display.quit()
+
+
+def click_close(window: EnvWindow) -> None:
+    assert window._screen is not None
+    pygame.event.post(pygame.event.Event(pygame.WINDOWCLOSE, window=window._screen._window))
+
+
+@pytest.mark.usefixtures("dummy_display")
+def test_a_window_shows_what_a_picture_shows(track: Track) -> None:
+    window, car = open_env_window(True), car_of(Simulation(track))
+    assert window.draw(track, car) is None
+    assert window._screen is not None
+    shown = pygame.surfarray.array3d(window._screen.surface).swapaxes(0, 1)
+    np.testing.assert_array_equal(shown, picture_of(track, car))
+    window.close()
+    window.close()
+
+
+@pytest.mark.usefixtures("dummy_display")
+def test_a_window_that_was_closed_stays_closed_and_the_other_goes_on(track: Track) -> None:
+    first, second = open_env_window(True), open_env_window(True)
+    car = car_of(Simulation(track))
+    for window in (first, second):
+        window.draw(track, car)
+    click_close(first)
+    for window in (second, first, second, first):
+        assert window.draw(track, car) is None
+    assert first._screen is not None
+    assert second._screen is not None
+    assert not first._screen.is_open()
+    assert second._screen.is_open()
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    second.draw(track, car)
+    assert not second._screen.is_open()
+
+
+@pytest.mark.usefixtures("dummy_display")
+def test_a_window_draws_no_more_than_sixty_times_a_second(track: Track) -> None:
+    window, car = open_env_window(True), car_of(Simulation(track))
+    window.draw(track, car)
+    start = time.perf_counter()
+    for _ in range(30):
+        window.draw(track, car)
+    assert time.perf_counter() - start > 29 / 60
+    click_close(window)
+    start = time.perf_counter()
+    for _ in range(1000):
+        window.draw(track, car)
+    assert time.perf_counter() - start < 1.0, "nobody watches: no need to wait"
+
+
+@pytest.mark.usefixtures("dummy_display")
+def test_an_environment_goes_on_after_its_window_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[EnvWindow] = []
+    monkeypatch.setattr(
+        "racer_env.env.open_window", lambda visible: opened.append(open_env_window(visible)) or opened[0]
+    )
+    env = RacerEnv(render_mode="human")
+    env.reset(seed=0)
+    env.step([0.0, 1.0, 0.0])
+    click_close(opened[0])
+    for _ in range(5):
+        info = env.step([0.0, 1.0, 0.0])[4]
+    assert info["stepCount"] == 6
+    assert env.render() is None
+    env.close()
+
+
+def python(code: str, **environment: str) -> "subprocess.Popen[str]":
+    kept = {
+        key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", code], env=kept | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+PICTURE = """
+import pygame
+from racer_env.engine import Simulation, load_circuit
+from racer_viewer.render.env_window import open_env_window
+track = load_circuit("track-01")
+row = Simulation(track).cars[0]
+car = {name: row[name].tolist() for name in row.dtype.names}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is always a display")
+def test_without_a_display_a_window_is_one_clear_error_and_a_picture_is_no_problem() -> None:
+    code = (
+        PICTURE
+        + """
+from racer_env.errors import RacerError
+assert open_env_window(False).draw(track, car).shape == (640, 960, 3)
+assert not pygame.display.get_init()
+try:
+    open_env_window(True)
+except RacerError as error:
+    print(error)
+"""
+    )
+    said, complaint = python(code).communicate(timeout=60)
+    assert said.startswith("no display to open a window on"), complaint
+    assert 'render_mode="rgb_array"' in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_window_does_not_keep_the_process_from_being_ended() -> None:
+    code = (
+        PICTURE
+        + """
+window = open_env_window(True)
+print("open", flush=True)
+while True:
+    window.draw(track, car)
+"""
+    )
+    with python(code, SDL_VIDEODRIVER="dummy") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == -signal.SIGTERM
+
+
+@pytest.mark.skipif(shutil.which("xvfb-run") is None, reason="xvfb is not installed")
+def test_a_real_window_opens_on_a_real_display() -> None:
+    code = (
+        PICTURE
+        + """
+window = open_env_window(True)
+for _ in range(10):
+    window.draw(track, car)
+print(pygame.display.get_driver())
+window.close()
+"""
+    )
+    command = ["xvfb-run", "-a", sys.executable, "-c", code]
+    environment = {key: value for key, value in os.environ.items() if key != "SDL_VIDEODRIVER"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert result.stdout.strip() == "x11", result.stderr

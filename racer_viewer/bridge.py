@@ -6,7 +6,7 @@ import os
 import sys
 
 from racer_env.bridge.client import TOKEN_VARIABLE
-from racer_env.bridge.server import Address, BridgeServer, PortTakenError, free_port, run_server
+from racer_env.bridge.server import Address, BridgeServer, PortTakenError, free_port, run_server, uvloop_factory
 from racer_env.bridge.session import Limits
 from racer_env.errors import BridgeError
 from racer_viewer.progress import prepare_engine
@@ -16,15 +16,18 @@ def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C. Log lines go to stderr, the address to stdout."""
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("racer_env.bridge").setLevel(logging.DEBUG if options.verbose else logging.INFO)
+    logging.getLogger("picows").setLevel(logging.CRITICAL)  # what clients send wrong is in the line at their end
     address = Address(options.host, options.port)
     limits = Limits(connections=options.max_clients, cars=options.max_cars, idle_seconds=options.idle_timeout)
     server = BridgeServer(address, options.token or os.environ.get(TOKEN_VARIABLE), limits)
-    prepare_engine()
+    make_loop = uvloop_factory() if options.uvloop else None
     try:
-        run_server(server, _say_where, options.uvloop)
+        server.listen()
     except PortTakenError as error:
         port = free_port(address)
-        raise BridgeError(f"{error}; {port} is free: --port {port}" if port else str(error)) from None
+        raise BridgeError(f"{error}; {port} is free: --port {port}") from None
+    prepare_engine()
+    run_server(server, _say_where, make_loop)
     return 0
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from racer_env.errors import RacerError
 from racer_viewer import __version__
@@ -59,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     tracks.add_argument("--svg", metavar="DIR", type=Path, help="draw each of them into this folder")
     tracks.set_defaults(run=_run_tracks)
 
+    _add_train(verbs)
+    _add_evaluate(verbs)
+
     bridge = verbs.add_parser(
         "bridge",
         help="serve the environment over WebSocket",
@@ -101,7 +105,80 @@ def _parser() -> argparse.ArgumentParser:
     engine.add_argument("--json", action="store_true", help="print the figures as JSON")
     engine.add_argument("--quick", action="store_true", help="a few seconds instead of about a minute, and noisier")
     engine.set_defaults(run=_run_bench_engine)
+
+    over_bridge = subjects.add_parser(
+        "bridge",
+        help="what a step costs through each kind of bridge",
+        description="Steps per second in this process, over WebSocket and in a batch, against raw TCP in the same run.",
+    )
+    over_bridge.add_argument(
+        "--steps", type=_positive(int), default=10_000, metavar="N", help="steps of each kind (default: %(default)s)"
+    )
+    over_bridge.add_argument(
+        "--warmup", type=_positive(int), default=200, metavar="N", help="steps before those (default: %(default)s)"
+    )
+    over_bridge.add_argument(
+        "--target",
+        type=_positive(float),
+        metavar="S",
+        help="JSON steps per second over WebSocket; below that the exit code is 1",
+    )
+    where = over_bridge.add_mutually_exclusive_group()
+    where.add_argument("--url", help="a running bridge to measure (default: start one for this)")
+    where.add_argument("--uvloop", action="store_true", help="start the bridge with uvloop")
+    over_bridge.add_argument("--token", help="of the bridge at --url (default: RACER_BRIDGE_TOKEN)")
+    over_bridge.add_argument("--json", action="store_true", help="print the figures as JSON")
+    over_bridge.set_defaults(run=_run_bench_bridge)
     return parser
+
+
+def _add_train(verbs: Any) -> None:
+    train = verbs.add_parser(
+        "train",
+        help="learn to drive",
+        description="Learn to drive: a run with checkpoints, the best policy so far, and figures for TensorBoard.",
+    )
+    train.add_argument("--headless", action="store_true", help="without a window (for now it always is)")
+    train.add_argument("--algo", choices=("ppo", "sac"), default="ppo", help="the algorithm (default: %(default)s)")
+    train.add_argument("--preset", default="quick", help="settings to begin with (default: %(default)s)")
+    train.add_argument(
+        "--track", nargs="+", metavar="CIRCUIT", help="circuits to learn on; of several, each episode draws one"
+    )
+    train.add_argument("--timesteps", type=_positive(int), metavar="N", help="steps to learn for, of all cars together")
+    train.add_argument("--name", metavar="RUN", help="name of the run, and of its folder and models")
+    train.add_argument("--seed", type=int, metavar="S", help="of everything random")
+    train.add_argument("--num-cars", type=_positive(int), metavar="N", help="cars that learn at the same time")
+    train.add_argument(
+        "--resume", type=Path, metavar="PATH", help="go on with a run: its name, folder or a model of it"
+    )
+    train.add_argument("--config", type=Path, metavar="FILE", help="an ai-config.json: reward weights, episode limits")
+    train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting: see --settings")
+    train.add_argument("--settings", action="store_true", help="list every setting with its default, and end")
+    train.add_argument("--device", help="where torch computes: cpu, cuda or auto (default: cpu)")
+    train.add_argument("--bridge", metavar="URL", help="learn on the cars of a bridge, as ws://localhost:9876")
+    train.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="folder for runs (default: RACER_DATA_DIR, or yours)"
+    )
+    train.set_defaults(run=_run_train)
+
+
+def _add_evaluate(verbs: Any) -> None:
+    evaluate = verbs.add_parser(
+        "evaluate",
+        help="measure how well agents drive",
+        description="Drive saved agents: laps, cleanliness, reward. The first episode is from the standing start, the "
+        "others start elsewhere on the circuit.",
+    )
+    evaluate.add_argument("models", nargs="+", metavar="MODEL", help="a saved PPO or SAC model (.zip), or an .onnx")
+    evaluate.add_argument(
+        "--track", nargs="+", metavar="CIRCUIT", help="where to drive (default: all bundled circuits)"
+    )
+    evaluate.add_argument(
+        "--episodes", type=_positive(int), default=1, metavar="N", help="on each circuit (default: %(default)s)"
+    )
+    evaluate.add_argument("--seed", type=int, default=0, metavar="S", help="of the starts (default: %(default)s)")
+    evaluate.add_argument("--json", action="store_true", help="print the figures as JSON")
+    evaluate.set_defaults(run=_run_evaluate)
 
 
 def _port(text: str) -> int:
@@ -133,6 +210,21 @@ def _run_tracks(options: argparse.Namespace) -> int:
     return 0
 
 
+def _run_train(options: argparse.Namespace) -> int:
+    from racer_viewer.training.command import describe_settings, run
+
+    if options.settings:
+        print(describe_settings())
+        return 0
+    return run(options)
+
+
+def _run_evaluate(options: argparse.Namespace) -> int:
+    from racer_viewer.training.evaluate_command import run
+
+    return run(options)
+
+
 def _run_bridge(options: argparse.Namespace) -> int:
     from racer_viewer.bridge import run
 
@@ -144,3 +236,11 @@ def _run_bench_engine(options: argparse.Namespace) -> int:
 
     run(quick=options.quick, as_json=options.json)
     return 0
+
+
+def _run_bench_bridge(options: argparse.Namespace) -> int:
+    from racer_viewer.bench.bridge import run
+
+    return run(
+        options.steps, options.warmup, options.target, options.url, options.token, options.uvloop, as_json=options.json
+    )

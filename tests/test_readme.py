@@ -19,8 +19,8 @@ COMMANDS = [
     for line in text.splitlines()
     if line.startswith("python run.py")
 ]
-TRIED_ELSEWHERE = {"", "test", "test --slow", "bench engine"}
-"""By test_fresh_machine.py, by whoever reads this test's result, and by tests/bench."""
+TRIED_ELSEWHERE = {"", "test", "test --slow", "bench engine", "bench bridge", "bridge"}
+"""By test_fresh_machine.py, by whoever reads this test's result, by tests/bench and tests/bridge."""
 
 
 def test_there_are_commands_and_snippets() -> None:

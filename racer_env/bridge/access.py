@@ -33,16 +33,16 @@ class Access:
     def __init__(self, host: str, token: str | None) -> None:
         if not is_loopback(host) and not token:
             raise BridgeError(f"{host} can be reached by others: choose a token for them, --token SECRET")
-        self._token = token.encode() if token else None
+        self._token = _bytes(token) if token else None
 
     def refusal(self, target: str, headers: Mapping[str, str]) -> Refusal | None:
         """Why a request to upgrade is refused, with its HTTP status; None to let it in."""
-        url = urlsplit(target)
-        if url.path != "/":
+        path, _, query = target.partition("?")
+        if path != "/":
             return HTTPStatus.NOT_FOUND, "the bridge is at /"
         if not self._is_own_origin(headers):
             return HTTPStatus.FORBIDDEN, "pages of other origins may not use the bridge"
-        if self._token is not None and not self._has_token(url.query, headers):
+        if self._token is not None and not self._has_token(query, headers):
             return HTTPStatus.UNAUTHORIZED, "this bridge needs its token: as a bearer in Authorization, or ?token="
         return None
 
@@ -62,4 +62,9 @@ class Access:
         assert self._token is not None
         scheme, _, bearer = headers.get("Authorization", "").partition(" ")
         offered = bearer.strip() if scheme.lower() == "bearer" else parse_qs(query).get("token", [""])[0]
-        return hmac.compare_digest(offered.encode("utf-8", "surrogateescape"), self._token)
+        return hmac.compare_digest(_bytes(offered), self._token)
+
+
+def _bytes(secret: str) -> bytes:
+    """As it was typed or sent, whether that was UTF-8 or not."""
+    return secret.encode("utf-8", "surrogateescape")

@@ -17,7 +17,8 @@ A step carries f64 (N, 3) actions. A result carries the arrays of `COLUMNS` with
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,37 +34,38 @@ HEADER = struct.Struct("<4sHHII")
 ACTION_BYTES = 24
 """Of one car in a step."""
 
-Column = tuple[str, str, int]
+FLOAT, INTEGER, SMALL_FLOAT, FLAG = np.dtype("<f8"), np.dtype("<i8"), np.dtype("<f4"), np.dtype("?")
+Column = tuple[str, np.dtype[Any], int]
 """Name, type, values in a row."""
 
 _CARS: tuple[Column, ...] = (
-    ("speed", "<f8", 1),
-    ("lap", "<i8", 1),
-    ("checkpoint", "<i8", 1),
-    ("step_count", "<i8", 1),
-    ("stillness", "<i8", 1),
+    ("speed", FLOAT, 1),
+    ("lap", INTEGER, 1),
+    ("checkpoint", INTEGER, 1),
+    ("step_count", INTEGER, 1),
+    ("stillness", INTEGER, 1),
 )
 COLUMNS: tuple[Column, ...] = (
-    ("rewards", "<f8", 1),
-    ("components", "<f8", 6),
-    ("finished_lap_ticks", "<i8", 1),
+    ("rewards", FLOAT, 1),
+    ("components", FLOAT, 6),
+    ("finished_lap_ticks", INTEGER, 1),
     *_CARS,
-    ("observations", "<f4", OBSERVATION_SIZE),
-    ("terminated", "|b1", 1),
-    ("truncated", "|b1", 1),
-    ("wall_contact", "|b1", 1),
+    ("observations", SMALL_FLOAT, OBSERVATION_SIZE),
+    ("terminated", FLAG, 1),
+    ("truncated", FLAG, 1),
+    ("wall_contact", FLAG, 1),
 )
 FINAL_COLUMNS: tuple[Column, ...] = (
-    ("ended", "<i8", 1),
+    ("ended", INTEGER, 1),
     *_CARS,
-    ("observations", "<f4", OBSERVATION_SIZE),
-    ("wall_contact", "|b1", 1),
+    ("observations", SMALL_FLOAT, OBSERVATION_SIZE),
+    ("wall_contact", FLAG, 1),
 )
 
 
 def encode_step(actions: Floats) -> bytes:
     """The request that steps N cars with these (N, 3) actions."""
-    return HEADER.pack(MAGIC, VERSION, STEP, len(actions), 0) + actions.astype("<f8", copy=False).tobytes()
+    return HEADER.pack(MAGIC, VERSION, STEP, len(actions), 0) + actions.astype(FLOAT, copy=False).tobytes()
 
 
 def decode_step(message: bytes, num_cars: int) -> Floats:
@@ -73,19 +75,16 @@ def decode_step(message: bytes, num_cars: int) -> Floats:
         raise ContractError(f"a batch step (kind {STEP}) of {num_cars} cars is due, not kind {kind} of {count}")
     if len(message) != HEADER.size + num_cars * ACTION_BYTES:
         raise ContractError(f"a step of {num_cars} cars has {num_cars * ACTION_BYTES} bytes of actions")
-    return np.frombuffer(message, "<f8", offset=HEADER.size).reshape(num_cars, 3)
+    return np.frombuffer(message, FLOAT, offset=HEADER.size).reshape(num_cars, 3)
 
 
 def encode_result(step: BatchStep) -> bytes:
-    values = {**step.__dict__, **step.cars.__dict__}
-    finals = {"ended": step.ended, "observations": step.final_observations, **step.final_cars.__dict__}
-    arrays = b"".join(_bytes(values[name], kind) for name, kind, _ in COLUMNS)
-    return b"".join((
-        HEADER.pack(MAGIC, VERSION, RESULT, len(step.rewards), len(step.ended)),
-        arrays,
-        bytes(-len(arrays) % 8),
-        *(_bytes(finals[name], kind) for name, kind, _ in FINAL_COLUMNS if len(step.ended)),
-    ))  # fmt: skip
+    header = HEADER.pack(MAGIC, VERSION, RESULT, len(step.rewards), len(step.ended))
+    columns = _packed(COLUMNS, {**vars(step), **vars(step.cars)})
+    finals = {"ended": step.ended, "observations": step.final_observations, **vars(step.final_cars)}
+    return b"".join(
+        (header, columns, bytes(-len(columns) % 8), _packed(FINAL_COLUMNS, finals) if len(step.ended) else b"")
+    )
 
 
 def decode_result(message: bytes, num_cars: int) -> BatchStep:
@@ -93,18 +92,26 @@ def decode_result(message: bytes, num_cars: int) -> BatchStep:
     kind, count, ended = _decode_header(message)
     if kind != RESULT or count != num_cars or ended > num_cars:
         raise ContractError(f"batch result: kind {kind} with {count} cars, {ended} ended; {num_cars} were stepped")
-    size = _row_bytes(COLUMNS) * count
-    if len(message) != HEADER.size + size + -size % 8 + _row_bytes(FINAL_COLUMNS) * ended:
+    layout, final_layout = _layout(count), _final_layout(ended)
+    finals_at = HEADER.size + layout.itemsize + -layout.itemsize % 8
+    if len(message) != finals_at + final_layout.itemsize:
         raise ContractError(f"batch result: {len(message)} bytes do not fit {count} cars of which {ended} ended")
-    columns = dict(_arrays(message, HEADER.size, COLUMNS, count))
-    finals = dict(_arrays(message, HEADER.size + size + -size % 8, FINAL_COLUMNS, ended))
-    names = CarColumns.__dataclass_fields__
+    columns = np.ndarray((), layout, message, HEADER.size)
+    finals = np.ndarray((), final_layout, message, finals_at) if ended else _NOBODY
+    _check_flags(columns, "terminated", "truncated", "wall_contact")
+    if ended:
+        _check_flags(finals, "wall_contact")
     return BatchStep(
-        cars=CarColumns(**{name: columns.pop(name) for name in names}),
-        final_cars=CarColumns(**{name: finals[name] for name in names}),
-        final_observations=finals["observations"],
-        ended=finals["ended"],
-        **columns,
+        columns["observations"],
+        columns["rewards"],
+        columns["components"],
+        columns["terminated"],
+        columns["truncated"],
+        columns["finished_lap_ticks"],
+        _cars(columns),
+        finals["ended"],
+        finals["observations"],
+        _cars(finals) if ended else _NO_CARS,
     )
 
 
@@ -117,18 +124,43 @@ def _decode_header(message: bytes) -> tuple[int, int, int]:
     return kind, count, ended
 
 
-def _bytes(array: NDArray[Any], kind: str) -> bytes:
-    return array.astype(kind, copy=False).tobytes()
+def _packed(columns: tuple[Column, ...], values: Mapping[str, NDArray[Any]]) -> bytes:
+    return b"".join([values[name].astype(kind, copy=False).tobytes() for name, kind, _ in columns])
 
 
-def _row_bytes(columns: tuple[Column, ...]) -> int:
-    return sum(np.dtype(kind).itemsize * width for _, kind, width in columns)
+def _record(columns: tuple[Column, ...], rows: int) -> np.dtype[np.void]:
+    """All columns as one record."""
+    return np.dtype([(name, kind, (rows, width) if width > 1 else (rows,)) for name, kind, width in columns])
 
 
-def _arrays(message: bytes, offset: int, columns: tuple[Column, ...], rows: int) -> Iterator[tuple[str, NDArray[Any]]]:
-    for name, kind, width in columns:
-        flat = np.frombuffer(message, kind, rows * width, offset)
-        if kind == "|b1" and flat.view(np.uint8).max(initial=0) > 1:
+@lru_cache(64)
+def _layout(cars: int) -> np.dtype[np.void]:
+    """What follows the header for so many cars."""
+    return _record(COLUMNS, cars)
+
+
+@lru_cache(64)
+def _final_layout(cars: int) -> np.dtype[np.void]:
+    """What comes last for so many cars that ended."""
+    return _record(FINAL_COLUMNS, cars)
+
+
+def _check_flags(columns: NDArray[np.void], *names: str) -> None:
+    for name in names:
+        if columns[name].tobytes().strip(b"\0\1"):
             raise ContractError(f"batch result: {name} must be bytes of 0 or 1")
-        yield name, flat.reshape(rows, width) if width > 1 else flat
-        offset += flat.nbytes
+
+
+def _cars(columns: NDArray[np.void]) -> CarColumns:
+    return CarColumns(
+        columns["speed"],
+        columns["lap"],
+        columns["checkpoint"],
+        columns["step_count"],
+        columns["stillness"],
+        columns["wall_contact"],
+    )
+
+
+_NOBODY = np.zeros((), _final_layout(0))
+_NO_CARS = _cars(_NOBODY)

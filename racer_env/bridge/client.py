@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from racer_env.bridge.batch_format import decode_result, encode_step
 from racer_env.bridge.contract import BatchContract, RacerContract, field, number, short
 from racer_env.bridge.interface import BatchStep, Bools, Info, Observations, Scenario, Step
+from racer_env.bridge.quick_socket import QuickSocket
 from racer_env.bridge.telemetry import TELEMETRY_KEYS, car_of
 from racer_env.engine import Start, Track, build_track
 from racer_env.engine.circuits import named_circuit
@@ -33,6 +34,9 @@ TOKEN_VARIABLE = "RACER_BRIDGE_TOKEN"
 DEFAULT_PORT = 9876
 DEFAULT_URL = f"ws://localhost:{DEFAULT_PORT}"
 
+OPCODE_TEXT, OPCODE_BINARY = websocket.ABNF.OPCODE_TEXT, websocket.ABNF.OPCODE_BINARY
+
+Reply = dict[str, Any]
 Result = TypeVar("Result")
 
 
@@ -65,32 +69,34 @@ class Connection:
         if capability not in self.capabilities:
             raise BridgeError(f"the bridge at {self.url} knows no {capability}: {purpose} needs one that does")
 
-    def request(self, message: Mapping[str, Any], expected: str) -> dict[str, Any]:
-        """Send a JSON message and return the reply of the expected type."""
-        return self._guarded(lambda: self._json_reply(self._exchange(orjson.dumps(message), binary=False), expected))
+    def request(
+        self,
+        message: Mapping[str, Any],
+        expected: str,
+        judge: Callable[[Reply], Result],
+        glance: Callable[[bytes], Result | None] = lambda content: None,
+    ) -> Result:
+        """Send a JSON message and return what is made of the reply of the expected type by who judges it.
 
-    def request_batch(self, message: bytes | Mapping[str, Any], num_cars: int) -> BatchStep:
-        """Send a step or a batch_reset and return the binary reply."""
-        payload, binary = (message, True) if isinstance(message, bytes) else (orjson.dumps(message), False)
+        Whoever glances at it first, as it came, may spare the judge the work.
+        """
+        result: Result = self._guarded(self._exchange_json, orjson.dumps(message), expected, judge, glance)
+        return result
 
-        def exchange() -> BatchStep:
-            opcode, reply = self._exchange(payload, binary)
-            if opcode != websocket.ABNF.OPCODE_BINARY:
-                self._json_reply((opcode, reply), "a binary result")
-            return decode_result(reply, num_cars)
-
-        return self._guarded(exchange)
-
-    def check(self, judge: Callable[[], Result]) -> Result:
-        """Let a contract judge a reply; what breaks it ends the connection."""
-        return self._guarded(judge)
+    def request_batch(
+        self, message: bytes | Mapping[str, Any], num_cars: int, judge: Callable[[BatchStep], BatchStep]
+    ) -> BatchStep:
+        """Send a step or a batch_reset and return the binary reply, if it is right by who judges it."""
+        if isinstance(message, bytes):
+            return self._guarded(self._exchange_batch, message, OPCODE_BINARY, num_cars, judge)
+        return self._guarded(self._exchange_batch, orjson.dumps(message), OPCODE_TEXT, num_cars, judge)
 
     def close(self) -> None:
         """Say goodbye, if there is still someone, and close."""
         if self._socket.connected:
             try:
                 self._socket.settimeout(1.0)
-                self.request({"type": "close"}, "close_result")
+                self.request({"type": "close"}, "close_result", dict)
             except BridgeError:
                 pass
             self._socket.close(timeout=1)
@@ -99,14 +105,14 @@ class Connection:
         """Close at once."""
         self._socket.shutdown()  # type: ignore[no-untyped-call]
 
-    def _guarded(self, exchange: Callable[[], Result]) -> Result:
+    def _guarded(self, exchange: Callable[..., Result], *arguments: Any) -> Result:
         if not self._socket.connected:
             raise BridgeError(f"the connection to {self.url} is closed: connect again")
         try:
-            return exchange()
+            return exchange(*arguments)
         except _RefusedError as refusal:
             raise BridgeError(f"the bridge at {self.url} says: {refusal}") from None
-        except websocket.WebSocketTimeoutException:
+        except (websocket.WebSocketTimeoutException, TimeoutError, BlockingIOError):
             self.abort()
             raise BridgeError(f"{self.url} gave no reply within {self._reply_timeout:g} s; it is now closed") from None
         except (websocket.WebSocketException, OSError) as error:
@@ -116,8 +122,8 @@ class Connection:
             self.abort()
             raise
 
-    def _exchange(self, message: bytes, binary: bool) -> tuple[int, bytes]:
-        self._socket.send(message, websocket.ABNF.OPCODE_BINARY if binary else websocket.ABNF.OPCODE_TEXT)
+    def _exchange(self, message: bytes, opcode: int) -> tuple[int, bytes]:
+        self._socket.send(message, opcode)
         opcode, reply = self._socket.recv_data()
         if opcode == websocket.ABNF.OPCODE_CLOSE:
             raise websocket.WebSocketConnectionClosedException(_farewell(reply))
@@ -125,25 +131,29 @@ class Connection:
             raise ContractError(f"a reply of {len(reply)} bytes: at most {LARGEST_REPLY} expected")
         return opcode, reply
 
-    def _json_reply(self, received: tuple[int, bytes], expected: str) -> dict[str, Any]:
-        opcode, content = received
-        try:
-            reply = orjson.loads(content) if opcode == websocket.ABNF.OPCODE_TEXT else None
-        except orjson.JSONDecodeError as error:
-            raise ContractError(f"reply: {expected} expected, got no JSON: {error}") from None
-        if type(reply) is not dict:
-            raise ContractError(f"reply: {expected} expected, got {short(content)}")
-        kind = reply.get("type")
-        if kind == "error":
-            raise _RefusedError(str(reply.get("message")))
-        if kind != expected:
-            raise ContractError(f"reply: type {expected!r} expected, got {short(kind)}")
-        return reply
+    def _exchange_json(
+        self,
+        message: bytes,
+        expected: str,
+        judge: Callable[[Reply], Result],
+        glance: Callable[[bytes], Result | None],
+    ) -> Result:
+        opcode, content = self._exchange(message, OPCODE_TEXT)
+        result = glance(content) if opcode == OPCODE_TEXT else None
+        return judge(_json_reply(opcode, content, expected)) if result is None else result
+
+    def _exchange_batch(
+        self, message: bytes, opcode: int, num_cars: int, judge: Callable[[BatchStep], BatchStep]
+    ) -> BatchStep:
+        opcode, reply = self._exchange(message, opcode)
+        if opcode != OPCODE_BINARY:
+            _json_reply(opcode, reply, "a binary result")
+        return judge(decode_result(reply, num_cars))
 
     def _describe(self) -> dict[str, Any]:
         """What the server says of itself. Existing servers know no such request and answer with an error."""
         try:
-            return self.request({"type": "describe"}, "describe_result")
+            return self.request({"type": "describe"}, "describe_result", dict)
         except ContractError:
             raise
         except BridgeError:
@@ -191,20 +201,18 @@ class BridgeClient:
 
     def reset(self, scenario: Scenario | None = None, seed: int | None = None) -> tuple[Observations, Info]:
         scenario = scenario or self._scenario or Scenario()
-        reply = self.connection.request(self._reset_request(scenario, seed), "reset_result")
-        result = self.connection.check(lambda: self._contract.reset_result(reply))
-        self._scenario, self._track_id = scenario, scenario.tracks[0]
-        self._take_telemetry(reply)
-        return result
+        request = self._reset_request(scenario, seed)
+        return self.connection.request(request, "reset_result", lambda reply: self._judge_reset(reply, scenario))
 
     def step(self, action: ArrayLike) -> Step:
         if self._scenario is None:
             raise RacerError("step before reset: reset the environment first")
-        values = _action(action)
-        reply = self.connection.request({"type": "step", "action": values}, "step_result")
-        step = self.connection.check(lambda: self._contract.step_result(reply))
-        self._take_telemetry(reply)
-        return step
+        request = {"type": "step", "action": _action(action)}
+        if self._telemetry and self.has_telemetry:
+            return self.connection.request(request, "step_result", self._judge_step)
+        return self.connection.request(
+            request, "step_result", self._contract.step_result, glance=self._contract.plain_step
+        )
 
     def close(self) -> None:
         self.connection.close()
@@ -229,17 +237,27 @@ class BridgeClient:
             request["telemetry"] = self._telemetry
         return request
 
-    def _take_telemetry(self, reply: Mapping[str, Any]) -> None:
-        if not (self._telemetry and self.has_telemetry):
-            return
-        telemetry = self.connection.check(lambda: _checked_telemetry(field(reply, "telemetry")))
-        self._state, self._track_id = car_of(telemetry), telemetry["trackId"]
+    def _judge_reset(self, reply: Reply, scenario: Scenario) -> tuple[Observations, Info]:
+        result = self._contract.reset_result(reply)
+        self._scenario, self._track_id = scenario, scenario.tracks[0]
+        self._take_telemetry(reply)
+        return result
+
+    def _judge_step(self, reply: Reply) -> Step:
+        step = self._contract.step_result(reply)
+        self._take_telemetry(reply)
+        return step
+
+    def _take_telemetry(self, reply: Reply) -> None:
+        if self._telemetry and self.has_telemetry:
+            telemetry = _checked_telemetry(field(reply, "telemetry"))
+            self._state, self._track_id = car_of(telemetry), telemetry["trackId"]
 
     def _fetch_track(self, track_id: str) -> Track:
         if "track" not in self.connection.capabilities:
             return named_circuit(track_id)
-        reply = self.connection.request({"type": "track", "trackId": track_id}, "track_result")
-        return self.connection.check(lambda: _checked_track(field(reply, "track")))
+        request = {"type": "track", "trackId": track_id}
+        return self.connection.request(request, "track_result", lambda reply: _checked_track(field(reply, "track")))
 
 
 class RemoteBatch:
@@ -277,9 +295,11 @@ class RemoteBatch:
             request["seeds"] = list(seeds)
         if mask is not None:
             request["mask"] = np.asarray(mask, np.bool_).tolist()
-        result = self.connection.request_batch(request, self.num_cars)
+        result = self.connection.request_batch(
+            request, self.num_cars, lambda step: self._contract.reset_result(step, mask)
+        )
         self._scenario = scenario
-        return self.connection.check(lambda: self._contract.reset_result(result, mask))
+        return result
 
     def step(self, actions: ArrayLike) -> BatchStep:
         if self._scenario is None:
@@ -290,8 +310,7 @@ class RemoteBatch:
             raise ActionError(f"actions must be {self.num_cars} rows of 3 finite numbers: {error}") from None
         if rows.shape != (self.num_cars, 3) or not np.isfinite(rows).all():
             raise ActionError(f"actions must be {self.num_cars} rows of steer, throttle, brake as finite numbers")
-        result = self.connection.request_batch(encode_step(rows), self.num_cars)
-        return self.connection.check(lambda: self._contract.step_result(result))
+        return self.connection.request_batch(encode_step(rows), self.num_cars, self._contract.step_result)
 
     def close(self) -> None:
         self.connection.close()
@@ -301,13 +320,35 @@ class _RefusedError(Exception):
     """The server answered with an error; the connection stays usable."""
 
 
+def _json_reply(opcode: int, content: bytes, expected: str) -> Reply:
+    """The reply of the expected type."""
+    try:
+        reply = orjson.loads(content) if opcode == OPCODE_TEXT else None
+    except orjson.JSONDecodeError as error:
+        raise ContractError(f"reply: {expected} expected, got no JSON: {error}") from None
+    if type(reply) is not dict:
+        raise ContractError(f"reply: {expected} expected, got {short(content)}")
+    kind = reply.get("type")
+    if kind == "error":
+        raise _RefusedError(str(reply.get("message")))
+    if kind != expected:
+        raise ContractError(f"reply: type {expected!r} expected, got {short(kind)}")
+    return reply
+
+
 def _connect(url: str, token: str | None, timeout: float) -> websocket.WebSocket:
     if not url.startswith(("ws://", "wss://")):
         raise BridgeError(f"a bridge's address starts with ws:// or wss://, as {DEFAULT_URL}; not {short(url)}")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         return websocket.create_connection(
-            url, timeout=timeout, header=headers, skip_utf8_validation=True, suppress_origin=True, http_no_proxy=["*"]
+            url,
+            timeout=timeout,
+            class_=QuickSocket,
+            header=headers,
+            skip_utf8_validation=True,
+            suppress_origin=True,
+            http_no_proxy=["*"],
         )
     except websocket.WebSocketBadStatusException as error:
         raise BridgeError(f"{url} refused the connection: {_reason(error)}") from None
@@ -335,7 +376,7 @@ def _farewell(close_frame: bytes) -> str:
 def _action(action: Any) -> list[float]:
     """The three numbers of an action, whatever they came in."""
     try:
-        values = [float(value) for value in action]
+        values = [float(value) for value in (action.tolist() if isinstance(action, np.ndarray) else action)]
         if len(values) == 3 and all(map(math.isfinite, values)):
             return values
     except (TypeError, ValueError):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import orjson
 
@@ -32,6 +33,14 @@ from racer_env.errors import ActionError, BridgeError, RacerError
 PROTOCOL_VERSION = 1
 CAPABILITIES = ("batch", "seed", "start", "telemetry", "track", "trackIds")
 _NUMBERS = (float, int)
+
+
+class _PlainStep(msgspec.Struct, forbid_unknown_fields=True):
+    type: Literal["step"]
+    action: tuple[float, float, float]
+
+
+_PLAIN_STEP = msgspec.json.Decoder(_PlainStep)
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
@@ -117,6 +126,9 @@ class Session:
     def _answer(self, message: bytes) -> Reply | bytes:
         if len(message) > self._limits.message_bytes:
             raise BridgeError(f"a message may have {self._limits.message_bytes} bytes, this has {len(message)}")
+        action = _plain_action(message)
+        if action is not None:
+            return self._drive(action)
         try:
             request = orjson.loads(message)
         except orjson.JSONDecodeError as error:
@@ -130,14 +142,16 @@ class Session:
         return answer(request)
 
     def _step(self, request: Request) -> Reply:
-        if self._bridge is None:
-            raise BridgeError("step before reset: send reset first")
+        self._started()
         action = request.get("action")
         if not isinstance(action, list) or len(action) != 3 or not all(type(value) in _NUMBERS for value in action):
             raise ActionError(f"action must be 3 finite numbers: steer, throttle, brake; not {short(action)}")
         if not all(map(math.isfinite, action)):
             raise ActionError("action must be 3 finite numbers")
-        step = self._bridge.step(action)
+        return self._drive(action)
+
+    def _drive(self, action: Sequence[float]) -> Reply:
+        step = self._started().step(action)
         self.counts.steps += 1
         self.counts.car_steps += 1
         reply = {
@@ -148,7 +162,7 @@ class Session:
             "truncated": step.truncated,
             "info": step.info,
         }
-        return self._with_telemetry(reply)
+        return self._with_telemetry(reply) if self._telemetry else reply
 
     def _reset(self, request: Request) -> Reply:
         scenario = self._requested(request)
@@ -187,9 +201,13 @@ class Session:
         self.counts.resets += 1
         return encode_result(result)
 
-    def _close(self, request: Request) -> Reply:
+    def close(self) -> None:
+        """Let go of the environment, and so of its tracks."""
         self._bridge = self._batch = None
         self._scenario, self._telemetry = Scenario(), False
+
+    def _close(self, request: Request) -> Reply:
+        self.close()
         return {"type": "close_result"}
 
     def _describe(self, request: Request) -> Reply:
@@ -244,6 +262,11 @@ class Session:
             redraw,
         )
 
+    def _started(self) -> EmbeddedBridge:
+        if self._bridge is None:
+            raise BridgeError("step before reset: send reset first")
+        return self._bridge
+
     def _ready_track(self, name: str) -> Track:
         return self._tracks.ready((name,))[0]
 
@@ -251,6 +274,14 @@ class Session:
         if self._telemetry and self._bridge is not None:
             reply["telemetry"] = telemetry_of(self._bridge.car, self._bridge.track)
         return reply
+
+
+def _plain_action(message: bytes) -> tuple[float, float, float] | None:
+    """The action of a step as nearly all are sent. Any other message must be looked at more closely."""
+    try:
+        return _PLAIN_STEP.decode(message).action
+    except ValueError:
+        return None
 
 
 def _track_id(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 from racer_env.engine.rewards import RULES
 from racer_env.errors import ConfigError
 
+LARGEST_NUMBER = 1e9
+"""Of a weight: what is far larger makes rewards that are no numbers."""
 Ticks = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 
 
@@ -113,9 +114,5 @@ def _check_numbers(where: str, values: Mapping[str, Any]) -> None:
     for key, value in values.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ConfigError(f"{where}.{key} must be a number, not {value!r}")
-        try:
-            finite = math.isfinite(value)
-        except OverflowError:
-            finite = False
-        if not finite:
-            raise ConfigError(f"{where}.{key} must be finite, not {value}")
+        if not abs(value) <= LARGEST_NUMBER:
+            raise ConfigError(f"{where}.{key} must be finite and at most {LARGEST_NUMBER:g} in size")

@@ -17,6 +17,10 @@ from racer_env.errors import ConfigError
 Range = tuple[float, float]
 
 
+LIMITS: dict[str, Range] = {"arc": (0.0, 1.0), "offset": (-2.0, 2.0), "heading": (-7.0, 7.0), "speed": (0.0, 160.0)}
+"""Of what a start may ask for: no farther than about the walls, and hardly more than a turn."""
+
+
 @dataclass(frozen=True)
 class Start:
     """Ranges that a car's start is drawn from, evenly; equal ends fix a value. The default is the standing start.
@@ -38,7 +42,7 @@ class Start:
                 raise ConfigError(
                     f"start {field.name}: a range is two finite numbers, the lower first, not {low}, {high}"
                 )
-        for name, limit in (("arc", (0.0, 1.0)), ("speed", (0.0, 160.0))):
+        for name, limit in LIMITS.items():
             low, high = getattr(self, name)
             if low < limit[0] or high > limit[1]:
                 raise ConfigError(f"start {name}: stay within {limit[0]:g} to {limit[1]:g}, not {low:g} to {high:g}")

@@ -36,7 +36,7 @@ class RunConfig:
     starts: Annotated[Starts, "where episodes start: line, or anywhere on the road at any speed"] = "line"
     learning_rate: Annotated[float, "of the optimiser, at the beginning"] = 1e-3
     final_learning_rate: Annotated[float, "at the end; in between it falls evenly"] = 2e-4
-    gamma: Annotated[float, "discount of a tick"] = 0.995
+    gamma: Annotated[float, "discount of a tick"] = 0.98
     net: Annotated[tuple[int, ...], "hidden layers of the policy and of the value function"] = (64, 64)
     activation: Annotated[Activation, "of the hidden layers: tanh or relu"] = "tanh"
     batch_size: Annotated[int, "steps per gradient step"] = 2048
@@ -48,8 +48,11 @@ class RunConfig:
     ent_coef: Annotated[float, "PPO: weight of the entropy bonus"] = 0.0
     vf_coef: Annotated[float, "PPO: weight of the value function's loss"] = 0.5
     max_grad_norm: Annotated[float, "PPO: where gradients are clipped"] = 0.5
-    log_std: Annotated[float, "logarithm of the noise on actions, at the beginning"] = -0.5
-    final_log_std: Annotated[float, "PPO: at the end it is at most this; in between the limit falls evenly"] = -2.0
+    first_action: Annotated[
+        tuple[float, float, float], "PPO: what a policy that knows nothing does: steer, throttle, brake before clipping"
+    ] = (0.0, 1.0, -1.0)
+    log_std: Annotated[float, "logarithm of the noise on actions, at the beginning"] = -1.0
+    final_log_std: Annotated[float, "PPO: at the end it is at most this; in between the limit falls evenly"] = -2.5
 
     buffer_size: Annotated[int, "SAC: steps that are remembered"] = 300_000
     learning_starts: Annotated[int, "SAC: steps before it learns"] = 10_000

@@ -129,6 +129,19 @@ def evaluate(
     ]
 
 
+Score = tuple[int, float]
+"""Circuits without a clean flying lap, then the sum of laps or of what is missing: less is better."""
+
+
+def score(evaluations: Sequence[Evaluation]) -> Score:
+    """How good a policy is over some circuits: first that it laps them all cleanly, then how fast."""
+    failed = [each for each in evaluations if not (each.clean and each.completion == 1.0 and each.best_flying)]
+    if not failed:
+        return 0, sum(each.best_flying or 0.0 for each in evaluations)
+    dirt = sum(each.wall_ticks + each.off_track_ticks for each in failed)
+    return len(failed), 0.001 * dirt - sum(each.components["progress"] for each in failed)
+
+
 class _Log:
     """What the cars have done so far."""
 

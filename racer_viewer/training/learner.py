@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from stable_baselines3 import PPO, SAC
@@ -61,7 +61,7 @@ def make_model(config: RunConfig, env: VecNormalize) -> Model:
             use_sde=True,
             policy_kwargs={**network, "log_std_init": config.log_std},
         )
-    return PPO(
+    model = PPO(
         **common,
         n_steps=config.n_steps,
         n_epochs=config.n_epochs,
@@ -72,6 +72,9 @@ def make_model(config: RunConfig, env: VecNormalize) -> Model:
         max_grad_norm=config.max_grad_norm,
         policy_kwargs={**network, "log_std_init": config.log_std},
     )
+    with torch.no_grad():
+        cast(torch.nn.Linear, model.policy.action_net).bias.copy_(torch.tensor(config.first_action))
+    return model
 
 
 def falling(first: float, last: float) -> Callable[[float], float]:

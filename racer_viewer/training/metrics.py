@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +14,17 @@ from racer_env.bridge.interface import COMPONENT_KEYS
 from racer_env.engine import TICKS_PER_SECOND
 from racer_viewer.training.vec_env import SB3VecEnv
 
+EPISODES = "racer/episodes_this_rollout"
+
 
 class Tick(NamedTuple):
     """What one tick of all cars gave, as arrays with a row for each."""
 
     components: NDArray[np.float64]
-    lap: NDArray[np.int64]
-    step_count: NDArray[np.int64]
+    laps: list[float]
+    """Times [s] of the laps that were completed in it."""
+    lappers: NDArray[np.int64]
+    """Rows of the cars that completed one."""
     ended: NDArray[np.int64]
 
 
@@ -32,8 +37,8 @@ class RacerMetricsCallback(BaseCallback):
     `racer/episodes_this_rollout`: how many ended.
 
     A lap's time is the number of steps between two counts of a lap, or since the start of the episode, at 60 ticks a
-    second. Works on any environment with the racer's infos; on a SB3VecEnv it reads arrays instead of dictionaries.
-    `best_lap` and `laps` are kept over the whole run.
+    second. Works on any environment with the racer's infos; on a SB3VecEnv it reads arrays instead of dictionaries,
+    and knows that a first lap from elsewhere than the start line is none. `best_lap` and `laps` are of the whole run.
     """
 
     def __init__(self) -> None:
@@ -42,20 +47,27 @@ class RacerMetricsCallback(BaseCallback):
         self.laps = self.episodes = 0
         self._lap_times: list[float] = []
         self._ended = self._completed = 0
-        self._lap = self._lap_start = np.zeros(0, np.int64)
-        self._completed_now = np.zeros(0, np.bool_)
 
     def _on_training_start(self) -> None:
+        count = self.training_env.num_envs
         self._cars = _find_cars(self.training_env)
-        self._begin(self.training_env.num_envs)
+        self._lap, self._lap_start = np.ones(count, np.int64), np.zeros(count, np.int64)
+        self._has_lapped = np.zeros(count, np.bool_)
 
     def _on_step(self) -> bool:
-        tick = self._tick()
+        tick = self._from_infos() if self._cars is None else self._from_arrays(self._cars)
         for key, value in zip(COMPONENT_KEYS, tick.components.mean(axis=0).tolist(), strict=True):
             self.logger.record_mean(f"reward/{key}", value)
-        self._count_laps(tick)
+        if tick.laps:
+            self._lap_times += tick.laps
+            self.laps += len(tick.laps)
+            self.best_lap = min([*tick.laps, self.best_lap or math.inf])
+            self._has_lapped[tick.lappers] = True
         if len(tick.ended):
-            self._count_ends(tick.ended)
+            self._ended += len(tick.ended)
+            self.episodes += len(tick.ended)
+            self._completed += int(self._has_lapped[tick.ended].sum())
+            self._has_lapped[tick.ended] = False
         return True
 
     def _on_rollout_end(self) -> None:
@@ -64,45 +76,26 @@ class RacerMetricsCallback(BaseCallback):
             self.logger.record("racer/best_lap_time_sec", min(self._lap_times))
         if self._ended:
             self.logger.record("racer/completion_rate", self._completed / self._ended)
-        self.logger.record("racer/episodes_this_rollout", self._ended)
+        if self._ended or EPISODES not in self.logger.name_to_value:
+            self.logger.record(EPISODES, self._ended)  # SAC writes its log now and then: zero must not hide a count
         self._lap_times, self._ended, self._completed = [], 0, 0
 
-    def _begin(self, count: int) -> None:
-        self._lap, self._lap_start = np.ones(count, np.int64), np.zeros(count, np.int64)
-        self._completed_now = np.zeros(count, np.bool_)
+    def _from_arrays(self, cars: SB3VecEnv) -> Tick:
+        step = cars.last_step
+        lappers = np.flatnonzero(step.finished_lap_ticks)
+        times = (step.finished_lap_ticks[lappers] / TICKS_PER_SECOND).tolist() if len(lappers) else []
+        return Tick(step.components, times, lappers, step.ended)
 
-    def _tick(self) -> Tick:
-        if self._cars is not None:
-            step = self._cars.last_step
-            if not len(step.ended):
-                return Tick(step.components, step.cars.lap, step.cars.step_count, step.ended)
-            lap, step_count = step.cars.lap.copy(), step.cars.step_count.copy()
-            lap[step.ended], step_count[step.ended] = step.final_cars.lap, step.final_cars.step_count
-            return Tick(step.components, lap, step_count, step.ended)
+    def _from_infos(self) -> Tick:
         infos: list[dict[str, Any]] = self.locals["infos"]
-        return Tick(
-            np.array([[info[key] for key in COMPONENT_KEYS] for info in infos]),
-            np.array([info["lap"] for info in infos]),
-            np.array([info["stepCount"] for info in infos]),
-            np.flatnonzero(self.locals["dones"]),
-        )
-
-    def _count_laps(self, tick: Tick) -> None:
-        done = tick.lap > self._lap
-        if not done.any():
-            return
-        times = (tick.step_count - self._lap_start)[done] / TICKS_PER_SECOND
-        self._lap_times += times.tolist()
-        self.laps += len(times)
-        self.best_lap = min([*times.tolist(), *([self.best_lap] if self.best_lap else [])])
-        self._lap[done], self._lap_start[done] = tick.lap[done], tick.step_count[done]
-        self._completed_now |= done
-
-    def _count_ends(self, ended: NDArray[np.int64]) -> None:
-        self._ended += len(ended)
-        self.episodes += len(ended)
-        self._completed += int(self._completed_now[ended].sum())
-        self._lap[ended], self._lap_start[ended], self._completed_now[ended] = 1, 0, False
+        ended = np.flatnonzero(self.locals["dones"])
+        lap, steps = (np.array([info[key] for info in infos]) for key in ("lap", "stepCount"))
+        lappers = np.flatnonzero(lap > self._lap)
+        times = ((steps - self._lap_start)[lappers] / TICKS_PER_SECOND).tolist()
+        self._lap[lappers], self._lap_start[lappers] = lap[lappers], steps[lappers]
+        self._lap[ended], self._lap_start[ended] = 1, 0
+        components = np.array([[info[key] for key in COMPONENT_KEYS] for info in infos])
+        return Tick(components, times, lappers, ended)
 
 
 def _find_cars(env: VecEnv) -> SB3VecEnv | None:

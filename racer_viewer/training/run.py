@@ -17,7 +17,7 @@ from racer_viewer.agents import load_agent
 from racer_viewer.folders import written_whole
 from racer_viewer.training.checkpoints import CONFIG_FILE, Checkpoint, restore, save_checkpoint
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.evaluation import Evaluation, evaluate
+from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
 from racer_viewer.training.learner import Model, QuieterNoise, make_env, make_model
 from racer_viewer.training.metrics import RacerMetricsCallback
 
@@ -25,8 +25,6 @@ REPORT_SECONDS = 0.5
 EVALUATED_TRACKS = 8
 """Of a run on more circuits, the first so many decide which policy is the best."""
 EVALUATED_LAPS = 3
-HOPELESS = 1000.0
-"""Score of a circuit on which no clean flying lap was driven: worse than any lap [s], better the farther it got."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ class _Watch(BaseCallback):
         self._tracks: list[Track] = [load_circuit(name) for name in run.config.tracks[:EVALUATED_TRACKS]]
         self._evaluation: tuple[Evaluation, ...] = ()
         self.best: Path | None = None
-        self._best_score = float("inf")
+        self._best_score: Score = (len(self._tracks) + 1, 0.0)
         self._saved = self._evaluated = model.num_timesteps
         self._begin_steps, self._begin = model.num_timesteps, time.monotonic()
         self._reported = 0.0
@@ -170,15 +168,15 @@ class _Watch(BaseCallback):
         self._evaluation = tuple(
             evaluate(agent.act, self._tracks, config=self._run.config.rewards, enough_laps=EVALUATED_LAPS)
         )
-        score = sum(map(_score, self._evaluation)) / len(self._evaluation)
-        self.logger.record("eval/score", score)
+        now = score(self._evaluation)
+        self.logger.record("eval/clean_circuits", len(self._evaluation) - now[0])
         for each in self._evaluation:
             if each.best_flying is not None:
                 self.logger.record(f"eval/lap_{each.track}", each.best_flying)
-        if score < self._best_score:
-            self._best_score = score
+        if now < self._best_score:
+            self._best_score = now
             self.best = self._save(f"{self._run.config.name}_best")
-            if score < HOPELESS:
+            if now[0] < len(self._evaluation):
                 self._tell(f"new best: {', '.join(_summary(each) for each in self._evaluation)}")
 
     def _save(self, stem: str) -> Path | None:
@@ -204,14 +202,6 @@ class _Watch(BaseCallback):
                 note,
             )
         )
-
-
-def _score(evaluation: Evaluation) -> float:
-    """Lower is better: the flying lap if it was clean, else HOPELESS, less what was driven."""
-    if evaluation.best_flying is not None and evaluation.clean and evaluation.completion == 1.0:
-        return evaluation.best_flying
-    driven = evaluation.components["progress"]
-    return HOPELESS - driven + 0.01 * (evaluation.wall_ticks + evaluation.off_track_ticks)
 
 
 def _summary(evaluation: Evaluation) -> str:

@@ -52,9 +52,9 @@ def running_bridge(folder: Path, *arguments: str) -> Iterator[RunningBridge]:
                 process.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
-    """A server with default settings, shared by the tests of a file."""
+    """A server with default settings, shared by all tests that do it no harm."""
     with running_bridge(tmp_path_factory.mktemp("bridge")) as running:
         yield running
 

@@ -1,0 +1,149 @@
+"""Who may connect, and what a client cannot reach."""
+
+import base64
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import websocket
+
+from racer_env.assets import assets_folder
+from tests.bridge.conftest import RunningBridge, running_bridge
+from tests.bridge.plain_client import PlainClient, plain_client
+from tests.bridge.raw_websocket import raw_websocket, upgrade_request
+from tests.bridge.watching import events
+
+TOKEN = "open sésame & more"
+IN_A_URL = "open%20s%C3%A9same%20%26%20more"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
+    """A server that others can reach, with a token."""
+    with running_bridge(tmp_path_factory.mktemp("guarded"), "--host", "0.0.0.0", "--token", TOKEN) as running:
+        yield RunningBridge(running.url.replace("0.0.0.0", "127.0.0.1"), running.process, running.log)
+
+
+def status(bridge: RunningBridge, target: str = "/", **headers: str) -> int:
+    """The HTTP status of a request to connect."""
+    with raw_websocket(bridge.port, upgrade=False) as raw:
+        raw.send(upgrade_request(bridge.port, target, **headers))
+        return int(raw.until(b"\r\n").split()[1])
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example", "https://evil.example", "http://localhost:3000", "http://127.0.0.1", "null", "file://",
+        "", "http://127.0.0.1:{port}.evil.example", "http://localhost.evil.example:{port}", "http://127.0.0.1@evil:{port}",
+        "http://user@evil.example:{port}", "chrome-extension://abcdef", "http://[", "//", "http://127.0.0.1:x",
+    ],
+)  # fmt: skip
+def test_a_page_of_another_origin_is_refused(bridge: RunningBridge, origin: str) -> None:
+    assert status(bridge, Origin=origin.format(port=bridge.port)) == 403
+
+
+@pytest.mark.parametrize("name", ["evil.example", "127.0.0.1.nip.io", "localhost.evil.example", "192.168.0.5"])
+def test_a_page_whose_name_points_at_this_machine_is_refused(bridge: RunningBridge, name: str) -> None:
+    """DNS rebinding: the browser believes that the bridge belongs to the page, and sends both names alike."""
+    host = f"{name}:{bridge.port}"
+    assert status(bridge, Origin=f"http://{host}", Host=host) == 403
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::1]"])
+def test_a_client_that_names_the_server_itself_as_its_origin_is_let_in(bridge: RunningBridge, name: str) -> None:
+    host = f"{name}:{bridge.port}"
+    assert status(bridge, Origin=f"http://{host}", Host=host) == 101
+
+
+def test_a_client_without_an_origin_is_let_in(bridge: RunningBridge) -> None:
+    with plain_client(bridge.url, suppress_origin=True) as client:
+        client.reset()
+
+
+@pytest.mark.parametrize("target", ["/other", "//", "/index.html", "/..", "*", "/%2e", "http://127.0.0.1/x", "//["])
+def test_there_is_nothing_at_other_paths(bridge: RunningBridge, target: str) -> None:
+    assert status(bridge, target) == 404
+
+
+def test_a_refusal_says_why(bridge: RunningBridge) -> None:
+    with pytest.raises(websocket.WebSocketBadStatusException) as refusal:
+        PlainClient(bridge.url, origin="http://evil.example")
+    assert b"pages of other origins may not use the bridge" in refusal.value.resp_body
+    assert events(bridge.log, "refused")[-1]["status"] == 403
+
+
+def test_without_the_token_nobody_is_let_in(guarded: RunningBridge) -> None:
+    with pytest.raises(websocket.WebSocketBadStatusException) as refusal:
+        PlainClient(guarded.url)
+    assert refusal.value.status_code == 401
+    assert b"needs its token" in refusal.value.resp_body
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    ["Bearer", "Bearer ", "Bearer wrong", "Bearer " + TOKEN[:-1], "Bearer " + TOKEN + "x", "Basic " + TOKEN, TOKEN],
+)
+def test_a_wrong_token_is_refused(guarded: RunningBridge, authorization: str) -> None:
+    assert status(guarded, Authorization=authorization) == 401
+
+
+def test_the_password_of_a_url_is_no_token(guarded: RunningBridge) -> None:
+    secret = base64.b64encode(f"user:{TOKEN}".encode()).decode()
+    assert status(guarded, Authorization=f"Basic {secret}") == 401
+
+
+@pytest.mark.parametrize("query", ["?token=", "?token=wrong", "?token", "?", "?Token=x&token=%FF", f"?x={IN_A_URL}"])
+def test_a_wrong_token_in_the_url_is_refused(guarded: RunningBridge, query: str) -> None:
+    assert status(guarded, "/" + query) == 401
+
+
+def test_with_the_token_a_client_is_let_in(guarded: RunningBridge) -> None:
+    assert status(guarded, Authorization=f"Bearer {TOKEN}") == 101
+    assert status(guarded, Authorization=f"bearer {TOKEN}") == 101
+    with plain_client(f"{guarded.url}/?token={IN_A_URL}") as client:
+        client.reset()
+
+
+def test_the_token_opens_no_door_for_pages_of_other_origins(guarded: RunningBridge) -> None:
+    assert status(guarded, f"/?token={IN_A_URL}", Origin="http://evil.example") == 403
+
+
+def test_the_token_is_not_in_the_log(guarded: RunningBridge) -> None:
+    assert status(guarded, f"/?token={IN_A_URL}") == 101
+    log = guarded.log.read_text()
+    assert IN_A_URL not in log
+    assert TOKEN not in log
+
+
+def test_a_file_is_never_read_for_a_track(bridge: RunningBridge, tmp_path: Path) -> None:
+    circuit = tmp_path / "mine.json"
+    circuit.write_bytes((assets_folder() / "circuits/track-01.json").read_bytes())
+    bundled = assets_folder() / "circuits" / "track-02.json"
+    names = [
+        str(circuit), str(circuit.with_suffix("")), circuit.as_uri(), str(bundled), os.path.relpath(circuit),
+        "/etc/passwd", "../x.json", "./track-01", "track-01/../track-01", "circuits/track-01", "track-01.json",
+        "random:../../etc/passwd", "random:1:../easy", "\0", "C:\\x.json", "~/x.json", "track-01\0",
+    ]  # fmt: skip
+    with plain_client(bridge.url) as client:
+        for name in names:
+            for request in (
+                {"type": "reset", "trackId": name},
+                {"type": "reset", "trackIds": ["track-01", name]},
+                {"type": "batch_reset", "trackIds": [name]},
+                {"type": "track", "trackId": name},
+            ):
+                assert client.refusal(request), name
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_file_is_not_even_opened(bridge: RunningBridge, tmp_path: Path) -> None:
+    """Whoever opens a pipe that nobody writes to hangs, and a writer can tell that somebody reads."""
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with plain_client(bridge.url) as client:
+        assert client.refusal({"type": "reset", "trackId": str(pipe)})
+        with pytest.raises(OSError, match=os.strerror(errno.ENXIO)):  # it has no reader
+            os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)

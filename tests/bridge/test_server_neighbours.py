@@ -1,0 +1,158 @@
+"""One client, whatever it does, never delays another."""
+
+import itertools
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.bridge.conftest import RunningBridge
+from tests.bridge.plain_client import PlainClient, plain_client
+from tests.bridge.raw_websocket import BINARY, CONTINUATION, PING, TEXT, RawWebSocket, frame, upgrade_request
+from tests.bridge.watching import events
+
+STEPS = 100
+P99_SECONDS, LONGEST_SECONDS = 0.25, 2.0
+"""Generous: the tests, their nuisance and the server share two cores with others. Without care it would be minutes."""
+
+_seeds = itertools.count(1000)
+
+Nuisance = Callable[[int, threading.Event], None]
+
+
+def ask_for_new_circuits(port: int, enough: threading.Event) -> None:
+    raw = RawWebSocket(port)
+    while not enough.is_set():
+        raw.send(frame(TEXT, json.dumps({"type": "reset", "trackId": f"random:{next(_seeds)}"}).encode()))
+        raw.receive_text()
+
+
+def send_garbage(port: int, enough: threading.Event) -> None:
+    while not enough.is_set():
+        raw = RawWebSocket(port)
+        raw.send(
+            frame(TEXT, b'{"type":' * 500), frame(BINARY, bytes(1000)), frame(TEXT, b"\xff" * 100), bytes(range(256))
+        )
+        raw.is_closed_by_server()
+
+
+def _flood(port: int, enough: threading.Event, data: bytes) -> None:
+    """Send as fast as the server takes it, and throw away what comes back."""
+    raw = RawWebSocket(port)
+    reader = threading.Thread(target=raw.is_closed_by_server, daemon=True)
+    raw.send(frame(TEXT, b'{"type":"reset"}'))
+    reader.start()
+    while not enough.is_set():
+        raw.send(data)
+    raw.socket.shutdown(socket.SHUT_RDWR)
+    reader.join()
+
+
+def send_steps_ahead(port: int, enough: threading.Event) -> None:
+    _flood(port, enough, frame(TEXT, b'{"type":"step","action":[0,1,0]}') * 2000)
+
+
+def send_requests_with_large_replies_ahead(port: int, enough: threading.Event) -> None:
+    _flood(port, enough, frame(TEXT, b'{"type":"track"}') * 50)
+
+
+def send_pings(port: int, enough: threading.Event) -> None:
+    _flood(port, enough, frame(PING) * 2000)
+
+
+def send_a_message_in_tiny_parts(port: int, enough: threading.Event) -> None:
+    _flood(port, enough, frame(TEXT, b"", fin=False) + frame(CONTINUATION, b"", fin=False) * 2000 + frame(CONTINUATION))
+
+
+def come_and_go(port: int, enough: threading.Event) -> None:
+    """Ask for a circuit and be gone before it is built, without a word."""
+    while not enough.is_set():
+        raw = RawWebSocket(port)
+        raw.send(frame(TEXT, json.dumps({"type": "reset", "trackId": f"random:{next(_seeds)}"}).encode()))
+        raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        raw.close()
+
+
+def begin_handshakes(port: int, enough: threading.Event) -> None:
+    begun = []
+    while not enough.is_set() and len(begun) < 200:
+        begun.append(RawWebSocket(port, upgrade=False))
+        begun[-1].send(upgrade_request(port)[:50])
+    enough.wait()
+
+
+@contextmanager
+def in_the_background(nuisances: list[Nuisance], port: int) -> Iterator[None]:
+    enough = threading.Event()
+    threads = [threading.Thread(target=nuisance, args=(port, enough)) for nuisance in nuisances]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        for thread in threads:
+            thread.join()
+
+
+def step_times(client: PlainClient, number: int) -> list[float]:
+    """How long each of so many steps took, sorted; any error would have raised."""
+    seconds = []
+    for count in range(1, number + 1):
+        begin = time.perf_counter()
+        reply = client.step()
+        seconds.append(time.perf_counter() - begin)
+        assert reply["info"]["stepCount"] == count
+    return sorted(seconds)
+
+
+@pytest.mark.parametrize(
+    "nuisances",
+    [
+        [ask_for_new_circuits, send_garbage],
+        [send_steps_ahead],
+        [send_requests_with_large_replies_ahead],
+        [send_pings, send_a_message_in_tiny_parts],
+        [come_and_go, begin_handshakes],
+    ],
+    ids=lambda nuisances: " and ".join(nuisance.__name__ for nuisance in nuisances),
+)
+def test_a_well_behaved_client_steps_on(bridge: RunningBridge, nuisances: list[Nuisance]) -> None:
+    with plain_client(bridge.url) as client, in_the_background(nuisances, bridge.port):
+        client.reset(config={"episode": {"maxSteps": 10**6}})
+        times = step_times(client, STEPS)
+    assert times[STEPS * 99 // 100] < P99_SECONDS
+    assert times[-1] < LONGEST_SECONDS
+
+
+def test_who_asks_for_one_circuit_does_not_wait_for_all_those_of_another(bridge: RunningBridge) -> None:
+    many = [f"random:{next(_seeds)}" for _ in range(40)]
+    with plain_client(bridge.url) as greedy, plain_client(bridge.url) as modest:
+        greedy.send({"type": "reset", "trackIds": many})
+        begin = time.monotonic()
+        modest.reset(trackId=f"random:{next(_seeds)}:easy")
+        one = time.monotonic() - begin
+        greedy.socket.settimeout(0.0)
+        with pytest.raises(BlockingIOError):
+            greedy.socket.recv()
+        assert one < LONGEST_SECONDS
+
+
+def test_who_asks_for_a_circuit_that_is_not_waits_for_none(bridge: RunningBridge) -> None:
+    with plain_client(bridge.url) as greedy, plain_client(bridge.url) as modest:
+        greedy.send({"type": "reset", "trackIds": [f"random:{next(_seeds)}" for _ in range(40)]})
+        modest.refusal({"type": "reset", "trackId": "nowhere"})
+        modest.reset(trackId="track-02")
+        greedy.socket.settimeout(0.0)
+        with pytest.raises(BlockingIOError):
+            greedy.socket.recv()
+
+
+def test_none_of_this_was_an_error_of_the_server(bridge: RunningBridge) -> None:
+    assert events(bridge.log, "internal error") == []
+    assert "Traceback" not in bridge.log.read_text()

@@ -1,0 +1,135 @@
+"""What a run records of the driving."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stable_baselines3 import PPO, SAC
+from stable_baselines3.common.logger import Logger, configure
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from racer_env import RacerEnv, RacerVectorEnv
+from racer_env.engine import ANYWHERE
+from racer_viewer.training.metrics import RacerMetricsCallback
+from racer_viewer.training.vec_env import SB3VecEnv
+
+COMPONENTS = ("progress", "speed", "wall", "offTrack", "backward", "stillness")
+
+
+class Figures(Logger):
+    """Remembers what was recorded."""
+
+    def __init__(self) -> None:
+        super().__init__(None, [])
+
+
+class NoModel:
+    """As much of a model as a callback needs."""
+
+    def __init__(self, env: DummyVecEnv) -> None:
+        self.logger, self.num_timesteps, self._env = Figures(), 0, env
+
+    def get_env(self) -> DummyVecEnv:
+        return self._env
+
+
+def crafted(count: int) -> tuple[RacerMetricsCallback, Figures]:
+    model = NoModel(DummyVecEnv([RacerEnv] * count))
+    callback = RacerMetricsCallback()
+    callback.init_callback(model)  # type: ignore[arg-type]
+    callback.on_training_start({}, {})
+    return callback, model.logger
+
+
+def info(lap: int, steps: int, **components: float) -> dict[str, Any]:
+    return {**dict.fromkeys(COMPONENTS, 0.0), **components, "lap": lap, "stepCount": steps}
+
+
+def tell(callback: RacerMetricsCallback, infos: list[dict[str, Any]], dones: list[bool]) -> None:
+    callback.update_locals({"infos": infos, "dones": np.array(dones)})
+    assert callback.on_step()
+
+
+def test_lap_times_are_differences_of_step_counts() -> None:
+    callback, figures = crafted(2)
+    tell(callback, [info(1, 10), info(1, 20)], [False, False])
+    tell(callback, [info(2, 600), info(1, 700)], [False, False])
+    tell(callback, [info(3, 1080), info(2, 900)], [False, False])
+    callback.on_rollout_end()
+    assert figures.name_to_value["racer/mean_lap_time_sec"] == pytest.approx((10.0 + 8.0 + 15.0) / 3)
+    assert figures.name_to_value["racer/best_lap_time_sec"] == 8.0
+    assert figures.name_to_value["racer/episodes_this_rollout"] == 0
+    assert "racer/completion_rate" not in figures.name_to_value
+    assert (callback.laps, callback.best_lap) == (3, 8.0)
+
+
+def test_an_end_starts_the_counts_anew_and_completion_is_of_episodes_that_ended() -> None:
+    callback, figures = crafted(2)
+    tell(callback, [info(2, 600), info(1, 50)], [True, True])
+    tell(callback, [info(1, 1), info(1, 1)], [False, False])
+    tell(callback, [info(2, 540), info(1, 540)], [True, False])
+    callback.on_rollout_end()
+    assert figures.name_to_value["racer/completion_rate"] == pytest.approx(2 / 3)
+    assert figures.name_to_value["racer/episodes_this_rollout"] == 3
+    assert figures.name_to_value["racer/best_lap_time_sec"] == 9.0
+    figures.name_to_value.clear()
+    callback.on_rollout_end()
+    assert dict(figures.name_to_value) == {"racer/episodes_this_rollout": 0}, "each rollout counts for itself"
+    assert callback.best_lap == 9.0
+
+
+def test_components_are_means_over_cars_and_steps() -> None:
+    callback, figures = crafted(2)
+    tell(callback, [info(1, 1, progress=0.2, wall=-1.0), info(1, 1, progress=0.4)], [False, False])
+    tell(callback, [info(1, 2, progress=0.6), info(1, 2, progress=0.8)], [False, False])
+    assert figures.name_to_value["reward/progress"] == pytest.approx(0.5)
+    assert figures.name_to_value["reward/wall"] == pytest.approx(-0.25)
+    assert {name for name in figures.name_to_value if name.startswith("reward/")} == {f"reward/{c}" for c in COMPONENTS}
+
+
+def test_arrays_and_infos_give_the_same_figures() -> None:
+    config = {"episode": {"maxSteps": 900}}
+    figures = []
+    for env in (
+        SB3VecEnv(RacerVectorEnv(3, config=config)),
+        DummyVecEnv([lambda: RacerEnv(config=config) for _ in range(3)]),
+    ):
+        callback, model = RacerMetricsCallback(), NoModel(VecNormalize(env))  # type: ignore[arg-type]
+        callback.init_callback(model)  # type: ignore[arg-type]
+        callback.on_training_start({}, {})
+        env.reset()
+        for _ in range(1000):
+            steer = np.float32([[-0.155, 0.5, 0.0], [-0.15, 0.6, 0.0], [0.0, 0.3, 0.0]])
+            _, _, dones, infos = env.step(steer)
+            callback.update_locals({"infos": infos, "dones": dones})
+            callback.on_step()
+        callback.on_rollout_end()
+        figures.append(dict(model.logger.name_to_value))
+    assert figures[0] == pytest.approx(figures[1])
+    assert figures[0]["racer/episodes_this_rollout"] >= 3
+
+
+@pytest.mark.parametrize("algorithm", [PPO, SAC])
+@pytest.mark.parametrize("many", [True, False])
+def test_the_figures_are_in_the_event_file(algorithm: type[PPO] | type[SAC], many: bool, tmp_path: Path) -> None:
+    config = {"episode": {"maxSteps": 40}}
+    env = (
+        SB3VecEnv(RacerVectorEnv(4, config=config, start=ANYWHERE))
+        if many
+        else DummyVecEnv([lambda: RacerEnv(config=config)])
+    )
+    options: dict[str, Any] = {"n_steps": 32, "batch_size": 32, "n_epochs": 1}
+    if algorithm is SAC:
+        options = {"buffer_size": 500, "learning_starts": 50, "batch_size": 16, "train_freq": 8, "gradient_steps": 1}
+    model = algorithm("MlpPolicy", env, seed=0, device="cpu", **options)
+    model.set_logger(configure(str(tmp_path), ["tensorboard"]))
+    model.learn(512, callback=RacerMetricsCallback(), log_interval=1)
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    tags = set(events.Tags()["scalars"])
+    assert {f"reward/{component}" for component in COMPONENTS} <= tags
+    assert {"racer/episodes_this_rollout", "racer/completion_rate"} <= tags
+    episodes = sum(event.value for event in events.Scalars("racer/episodes_this_rollout"))
+    assert episodes > 0

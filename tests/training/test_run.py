@@ -1,0 +1,189 @@
+"""Runs: what they leave behind, how they end, and how they go on."""
+
+import csv
+import errno
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from racer_env.errors import RacerError
+from racer_viewer.agents import load_agent, load_stats
+from racer_viewer.cli import main
+from racer_viewer.training import run as run_module
+from racer_viewer.training.checkpoints import ResumeError, find_checkpoint, restore
+from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
+from racer_viewer.training.learner import make_env, make_model
+from racer_viewer.training.run import Progress, Run
+
+TINY = {
+    "num_cars": 8,
+    "n_steps": 16,
+    "batch_size": 64,
+    "n_epochs": 1,
+    "net": [8],
+    "timesteps": 1024,
+    "checkpoint_every": 256,
+    "evaluate_every": 512,
+    "rewards": {"episode": {"maxSteps": 50}},
+}
+
+
+def tiny(**changes: object) -> RunConfig:
+    return parse_run_config({**TINY, "name": "tiny", **changes})
+
+
+def test_a_run_leaves_config_checkpoints_best_figures_and_a_final_model(tmp_path: Path) -> None:
+    told: list[Progress] = []
+    outcome = Run(tiny(), tmp_path).learn(told.append)
+    assert outcome.finished
+    assert outcome.steps == 1024
+    names = {path.name for path in outcome.folder.iterdir()}
+    assert {"config.json", "tiny.zip", "tiny_vecnormalize.npz", "tiny_best.zip", "progress.csv"} <= names
+    for steps in (256, 512, 768, 1024):
+        assert {f"tiny_{steps}_steps.zip", f"tiny_{steps}_steps_vecnormalize.npz"} <= names
+    assert any(name.startswith("events.out.tfevents") for name in names)
+    assert not [name for name in names if name.startswith(".")], "no temporary files"
+    assert load_run_config(outcome.folder / "config.json") == tiny()
+    assert load_agent(outcome.model).normalised
+    assert told[-1].total == 1024
+    with (outcome.folder / "progress.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {"reward/progress", "racer/episodes_this_rollout", "train/loss"} <= set(rows[-1])
+
+
+def test_sac_runs_too(tmp_path: Path) -> None:
+    outcome = Run(tiny(algo="sac", learning_starts=100, buffer_size=2000, batch_size=16), tmp_path).learn()
+    assert outcome.finished
+    assert load_agent(outcome.model).info.algorithm == "SAC"
+
+
+def test_a_run_that_is_stopped_saves_and_goes_on_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "REPORT_SECONDS", 0.0)
+    first = Run(tiny(checkpoint_every=0), tmp_path)
+    outcome = first.learn(lambda progress: first.stop() if progress.steps > 300 else None)
+    assert not outcome.finished
+    assert 300 < outcome.steps < 400
+    assert outcome.model.name == f"tiny_{outcome.steps}_steps.zip"
+    checkpoint = find_checkpoint(Path("tiny"), tmp_path)
+    assert checkpoint.steps == outcome.steps
+    second = Run(checkpoint.config, tmp_path, checkpoint).learn()
+    assert second.finished
+    assert 1024 <= second.steps < 1024 + 8 * 16
+    assert (second.folder / f"progress_{outcome.steps}.csv").is_file()
+
+
+def test_a_checkpoint_brings_back_weights_optimiser_statistics_and_counter(tmp_path: Path) -> None:
+    Run(tiny(), tmp_path).learn()
+    checkpoint = find_checkpoint(tmp_path / "tiny" / "tiny_768_steps.zip", tmp_path)
+    env = make_env(checkpoint.config)
+    model = make_model(checkpoint.config, env)
+    before = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    restore(checkpoint, model, env)
+    assert model.num_timesteps == checkpoint.steps == 768
+    assert any(not torch.equal(before[name], value) for name, value in model.policy.state_dict().items())
+    updates = 768 // (8 * 16) - 1  # it is saved before its own
+    assert model.policy.optimizer.state_dict()["state"][0]["step"] == updates * 2
+    stats = load_stats(checkpoint.stats)
+    assert stats.observations is not None
+    np.testing.assert_array_equal(env.obs_rms.mean, stats.observations.mean)
+    assert env.obs_rms.count == stats.observations.count > 768
+    observations = np.random.default_rng(0).uniform(0, 1, (50, 14)).astype(np.float32)
+    actions, _ = model.predict(env.normalize_obs(observations), deterministic=True)
+    np.testing.assert_allclose(load_agent(checkpoint.model).act(observations), actions, atol=1e-5)
+
+
+def test_a_model_without_its_statistics_cannot_go_on(tmp_path: Path) -> None:
+    outcome = Run(tiny(), tmp_path).learn()
+    for path in outcome.folder.glob("*.npz"):
+        path.unlink()
+    with pytest.raises(ResumeError, match="no statistics beside it"):
+        find_checkpoint(outcome.model, tmp_path)
+
+
+def test_what_cannot_be_resumed_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ResumeError, match="no such model or run"):
+        find_checkpoint(Path("nothing"), tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ResumeError, match="no checkpoint yet"):
+        find_checkpoint(Path("empty"), tmp_path)
+    outcome = Run(tiny(), tmp_path).learn()
+    checkpoint = find_checkpoint(outcome.model, tmp_path)
+    with pytest.raises(RacerError, match="ask for more with --timesteps"):
+        Run(checkpoint.config, tmp_path, checkpoint).learn()
+    (outcome.folder / "config.json").write_text(tiny(net=[4, 4]).to_json())
+    checkpoint = find_checkpoint(outcome.model, tmp_path)
+    env = make_env(checkpoint.config)
+    model = make_model(checkpoint.config, env)
+    with pytest.raises(ResumeError, match="does not fit"):
+        restore(checkpoint, model, env)
+    outcome.model.write_bytes(b"PK not really")
+    with pytest.raises(ResumeError, match="damaged"):
+        find_checkpoint(outcome.model, tmp_path)
+
+
+def test_a_name_is_used_once_and_a_free_one_is_found(tmp_path: Path) -> None:
+    Run(tiny(), tmp_path).learn()
+    with pytest.raises(RacerError, match="--resume tiny"):
+        Run(tiny(), tmp_path)
+    (tmp_path / "ppo-random-7-1").mkdir()
+    assert Run(tiny(name="", tracks=["random:7"]), tmp_path).config.name == "ppo-random-7-2"
+
+
+def test_a_full_disk_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = run_module.save_checkpoint
+
+    def save(model: object, env: object, path: Path) -> Path:
+        if "512" in path.name or "latest" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(model, env, path)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(run_module, "save_checkpoint", save)
+    told: list[str] = []
+    outcome = Run(tiny(), tmp_path).learn(lambda progress: told.append(progress.note))
+    assert outcome.finished
+    assert any("could not save tiny_512_steps: No space left" in note for note in told)
+    assert (outcome.folder / "tiny_768_steps.zip").is_file()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_and_termination_save_and_say_how_to_go_on(how: signal.Signals, tmp_path: Path) -> None:
+    settings = [f"--set={key}={','.join(map(str, value)) if isinstance(value, list) else value}" for key, value in
+                {"net": [8], "n_steps": 16, "batch_size": 64}.items()]  # fmt: skip
+    command = [sys.executable, "-P", "-m", "racer_viewer", "train", "--name", "mine", "--num-cars", "8", *settings]
+    command += ["--timesteps", "50000000", "--data-dir", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "steps" in process.stderr.readline()
+        process.send_signal(how)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + how
+    assert "Traceback" not in err
+    assert "Go on with: racer-viewer train --resume" in out
+    folder = tmp_path / "runs" / "mine"
+    assert list(folder.glob("mine_*_steps.zip"))
+    steps = find_checkpoint(folder, tmp_path / "runs").steps
+    resumed = subprocess.run(
+        [*command[:5], "--resume", "mine", "--timesteps", str(steps + 500), "--data-dir", str(tmp_path)],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert resumed.returncode == 0, resumed.stderr
+    assert "Finished" in resumed.stdout
+
+
+def test_evaluate_names_a_winner_and_speaks_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models = [str(Run(tiny(name=name, seed=seed), tmp_path).learn().model) for seed, name in enumerate(("one", "two"))]
+    assert main(["evaluate", *models, "--track", "track-01", "--episodes", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "Winner: " in out
+    assert main(["evaluate", models[0], "--track", "track-01", "--json"]) == 0
+    (figures,) = json.loads(capsys.readouterr().out)["one"]
+    assert figures["track"] == "track-01"
+    assert {"laps", "best_flying_sec", "completion", "wall_ticks", "off_track_ticks", "components"} <= set(figures)
+    assert main(["evaluate", str(tmp_path / "no.zip")]) == 2

@@ -31,7 +31,7 @@ CHECKS = (
     ("-m", "ruff", "format", "--check"),
     ("-m", "mypy"),
     ("-c", "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_logo=True))"),
-    ("-m", "pytest"),
+    ("-m", "pytest", "--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"),
 )
 
 

@@ -196,7 +196,13 @@ def test_the_exit_code_is_that_of_the_app(project: Project) -> None:
 def test_the_checks_run_in_order(project: Project) -> None:
     assert project.run("test").returncode == 0
     checks = (project.root / "checks").read_text().splitlines()
-    assert checks == ["ruff check", "ruff format --check", "mypy", "lint-imports", "pytest"]
+    assert checks == [
+        "ruff check",
+        "ruff format --check",
+        "mypy",
+        "lint-imports",
+        "pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile",
+    ]
 
 
 def test_the_first_failing_check_ends_the_run(project: Project) -> None:

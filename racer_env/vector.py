@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from racer_env.bridge import Batch, BatchStep, open_batch
-from racer_env.bridge.interface import COMPONENT_KEYS, DEFAULT_TRACK, Bools, CarColumns, Floats, Observations
+from racer_env.bridge.interface import COMPONENT_KEYS, DEFAULT_TRACK, STEP_KEYS, Bools, CarColumns, Floats, Observations
 from racer_env.engine import TICKS_PER_SECOND, Config, Start
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE, EnvClosedError
 from racer_env.errors import RacerError
@@ -71,6 +71,7 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         self._seeded = False
         self._everyone = np.ones(num_envs, np.bool_)
         self._everyone.flags.writeable = False
+        self._step_masks = {f"_{key}": self._everyone for key in STEP_KEYS}
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -114,7 +115,7 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
     def _infos(self, step: BatchStep) -> Infos:
         """As Gymnasium makes them of single infos: a column and a mask for each key."""
         if not len(step.ended):
-            return _with_masks(_step_columns(step.components, step.cars), self._everyone)
+            return {**_step_columns(step.components, step.cars), **self._step_masks}
         over = step.terminated | step.truncated
         going = ~over
         infos = _with_masks(_reset_columns(step.cars), self._everyone)

@@ -28,10 +28,21 @@ def test_there_are_commands_and_snippets() -> None:
     assert {"python", "json"} <= {language for language, _ in BLOCKS}
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - TRIED_ELSEWHERE))
+LEARNING = [command for command in COMMANDS if command.startswith(("train", "evaluate"))]
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - TRIED_ELSEWHERE - set(LEARNING)))
 def test_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(command)) == 0
+
+
+def test_learning_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(LEARNING) >= 3
+    for command in LEARNING:
+        quicker = re.sub(r"--timesteps \d+", "--timesteps 130000", command)
+        assert main(shlex.split(quicker)) == 0
 
 
 @pytest.mark.parametrize("code", [text for language, text in BLOCKS if language == "python"])

@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_train(verbs)
     _add_evaluate(verbs)
+    _add_export(verbs)
 
     bridge = verbs.add_parser(
         "bridge",
@@ -181,6 +182,18 @@ def _add_evaluate(verbs: Any) -> None:
     evaluate.set_defaults(run=_run_evaluate)
 
 
+def _add_export(verbs: Any) -> None:
+    export = verbs.add_parser(
+        "export",
+        help="write an agent as ONNX",
+        description="Write model.onnx (input obs [1, 14], normalised; output actions [1, 3]) and vecnorm_stats.json, "
+        "and check them against the agent.",
+    )
+    export.add_argument("model", type=Path, metavar="MODEL", help="a saved PPO or SAC model (.zip)")
+    export.add_argument("--onnx", type=Path, metavar="DIR", required=True, help="folder to write to")
+    export.set_defaults(run=_run_export)
+
+
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text!r}")
@@ -223,6 +236,14 @@ def _run_evaluate(options: argparse.Namespace) -> int:
     from racer_viewer.training.evaluate_command import run
 
     return run(options)
+
+
+def _run_export(options: argparse.Namespace) -> int:
+    from racer_viewer.training.export import export
+
+    difference = export(options.model, options.onnx)
+    print(f"{options.onnx / 'model.onnx'}: the same actions to {difference:.1g}")
+    return 0
 
 
 def _run_bridge(options: argparse.Namespace) -> int:

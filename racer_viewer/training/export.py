@@ -1,0 +1,112 @@
+"""`racer-viewer export`: an agent as ONNX, for programs in other languages.
+
+The graph is written node by node from the agent's own layers: no torch, and nothing of the model file is executed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from racer_env.errors import RacerError
+from racer_viewer.agents import Agent, find_stats, load_agent, load_stats, save_stats
+from racer_viewer.agents.onnx_policy import INPUT, OUTPUT
+from racer_viewer.agents.policies import GaussianPolicy
+from racer_viewer.agents.spaces import ACTION_SIZE, OBSERVATION_SIZE
+from racer_viewer.folders import written_whole
+
+MODEL_FILE, STATS_FILE = "model.onnx", "vecnorm_stats.json"
+OPERATIONS_VERSION = 17
+FORMAT_VERSION = 10
+"""Of ONNX's operations and of its file: ones that runtimes of the last years read."""
+TOLERANCE = 1e-5
+CHECKED_OBSERVATIONS = 1000
+_ACTIVATIONS = {"Tanh": "Tanh", "ReLU": "Relu", "ELU": "Elu", "LeakyReLU": "LeakyRelu"}
+
+
+def export(model: Path, folder: Path) -> float:
+    """Write model.onnx and vecnorm_stats.json, and check them: the largest difference of an action is returned."""
+    agent = load_agent(model)
+    if not isinstance(agent.policy, GaussianPolicy):
+        raise RacerError(f"{model} is exported already")
+    stats = find_stats(agent.info.path)
+    content = _graph(agent, agent.policy)
+    with written_whole(folder / MODEL_FILE) as temporary:
+        temporary.write_bytes(content)
+    if stats is not None:
+        save_stats(folder / STATS_FILE, load_stats(stats))
+    difference = _difference(agent, load_agent(folder / MODEL_FILE, folder / STATS_FILE if stats else None))
+    if difference > TOLERANCE:
+        raise RacerError(f"the exported model differs from the agent by {difference:.2g}: please report this")
+    return difference
+
+
+def _graph(agent: Agent, policy: GaussianPolicy) -> bytes:
+    """The policy's mean action, from normalised observations."""
+    onnx = _onnx()
+    activation = _ACTIVATIONS.get(policy.actor.activation.name)
+    if activation is None:
+        raise RacerError(f"export knows no activation {policy.actor.activation.name}")
+    nodes: list[Any] = []
+    constants: list[Any] = []
+    value = INPUT
+
+    def constant(name: str, array: Any) -> str:
+        constants.append(onnx.numpy_helper.from_array(np.asarray(array, np.float32), name))
+        return name
+
+    def then(operation: str, *inputs: str) -> None:
+        nonlocal value
+        output = f"value{len(nodes)}"
+        nodes.append(onnx.helper.make_node(operation, [value, *inputs], [output]))
+        value = output
+
+    for number, layer in enumerate((*policy.actor.hidden, policy.actor.head)):
+        then("Gemm", constant(f"weights{number}", layer.weights), constant(f"bias{number}", layer.bias))
+        if layer is not policy.actor.head:
+            then(activation)
+    if policy.mean_limit is not None:
+        then("Clip", constant("lowest_mean", -policy.mean_limit), constant("highest_mean", policy.mean_limit))
+    if policy.squashed:
+        then("Tanh")
+        then("Mul", constant("half_range", policy.box.half_range))
+        then("Add", constant("middle", policy.box.middle))
+    else:
+        then("Max", constant("low", policy.box.low))
+        then("Min", constant("high", policy.box.high))
+    nodes[-1].output[0] = OUTPUT
+    number_type = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        nodes,
+        agent.name,
+        [onnx.helper.make_tensor_value_info(INPUT, number_type, [1, OBSERVATION_SIZE])],
+        [onnx.helper.make_tensor_value_info(OUTPUT, number_type, [1, ACTION_SIZE])],
+        constants,
+    )
+    versions = [onnx.helper.make_opsetid("", OPERATIONS_VERSION)]
+    model = onnx.helper.make_model(graph, producer_name="racer-viewer", opset_imports=versions)
+    model.ir_version = FORMAT_VERSION
+    onnx.checker.check_model(model)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _onnx() -> Any:
+    try:
+        onnx = importlib.import_module("onnx")
+        for part in ("onnx.numpy_helper", "onnx.helper", "onnx.checker"):
+            importlib.import_module(part)
+    except ImportError:
+        raise RacerError("export needs the packages onnx and onnxruntime: pip install onnx onnxruntime") from None
+    return onnx
+
+
+def _difference(agent: Agent, exported: Agent) -> float:
+    rng = np.random.default_rng(0)
+    low = np.zeros(OBSERVATION_SIZE)
+    low[[10, 11]] = -1.0
+    observations = rng.uniform(low, 1.0, (CHECKED_OBSERVATIONS, OBSERVATION_SIZE)).astype(np.float32)
+    return float(np.abs(agent.act(observations) - exported.act(observations)).max())

@@ -130,6 +130,18 @@ def _parser() -> argparse.ArgumentParser:
     over_bridge.add_argument("--token", help="of the bridge at --url (default: RACER_BRIDGE_TOKEN)")
     over_bridge.add_argument("--json", action="store_true", help="print the figures as JSON")
     over_bridge.set_defaults(run=_run_bench_bridge)
+
+    learning = subjects.add_parser(
+        "train",
+        help="how fast PPO learns",
+        description="Steps per second of PPO on many cars, against an environment that costs nothing and against one "
+        "car over WebSocket, in the same run.",
+    )
+    learning.add_argument(
+        "--rounds", type=_positive(int), default=9, metavar="N", help="rollouts of each (default: %(default)s)"
+    )
+    learning.add_argument("--json", action="store_true", help="print the figures as JSON")
+    learning.set_defaults(run=_run_bench_train)
     return parser
 
 
@@ -265,3 +277,9 @@ def _run_bench_bridge(options: argparse.Namespace) -> int:
     return run(
         options.steps, options.warmup, options.target, options.url, options.token, options.uvloop, as_json=options.json
     )
+
+
+def _run_bench_train(options: argparse.Namespace) -> int:
+    from racer_viewer.bench.train import run
+
+    return run(options.rounds, options.json)

@@ -19,7 +19,7 @@ COMMANDS = [
     for line in text.splitlines()
     if line.startswith("python run.py")
 ]
-TRIED_ELSEWHERE = {"", "test", "test --slow", "bench engine", "bench bridge", "bridge"}
+TRIED_ELSEWHERE = {"", "test", "test --slow", "bench engine", "bench bridge", "bench train", "bridge"}
 """By test_fresh_machine.py, by whoever reads this test's result, by tests/bench and tests/bridge."""
 
 
@@ -28,7 +28,7 @@ def test_there_are_commands_and_snippets() -> None:
     assert {"python", "json"} <= {language for language, _ in BLOCKS}
 
 
-LEARNING = [command for command in COMMANDS if command.startswith(("train", "evaluate"))]
+LEARNING = [command for command in COMMANDS if command.startswith(("train", "evaluate", "export"))]
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - TRIED_ELSEWHERE - set(LEARNING)))

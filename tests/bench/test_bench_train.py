@@ -1,0 +1,14 @@
+"""`bench train` measures real learning."""
+
+from dataclasses import replace
+
+from racer_viewer.bench.train import CEILING, METRICS, ONE_CAR, RACER, measure
+from racer_viewer.training.presets import preset
+
+
+def test_learning_is_measured_on_all_environments() -> None:
+    figures = measure(1, replace(preset("ppo"), num_cars=16, n_steps=64, batch_size=512, n_epochs=1))
+    assert set(figures.steps_per_second) == {RACER, CEILING, METRICS, ONE_CAR}
+    assert all(speed > 0 for speed in figures.steps_per_second.values())
+    assert figures.against_one_car > 2.0
+    assert figures.of_ceiling > 0.1

@@ -33,6 +33,9 @@ class RunConfig:
     device: Annotated[str, "where torch computes: cpu, cuda or auto; small networks are fastest on the cpu"] = "cpu"
     rewards: Annotated[Config, "the ai-config: reward weights, episode limits"] = field(default_factory=Config)
 
+    progress_in_units: Annotated[
+        bool, "pay progress per 1,000 units instead of per lap, so that circuits of all lengths are worth the same"
+    ] = False
     starts: Annotated[Starts, "where episodes start: line, or anywhere on the road at any speed"] = "line"
     learning_rate: Annotated[float, "of the optimiser, at the beginning"] = 1e-3
     final_learning_rate: Annotated[float, "at the end; in between it falls evenly"] = 2e-4

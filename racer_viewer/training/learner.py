@@ -6,18 +6,23 @@ import os
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
 import torch
 from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import VecEnvWrapper, VecNormalize
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from racer_env.engine import ANYWHERE, Start
+from racer_env.engine import ANYWHERE, Simulation, Start
+from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.vec_env import SB3VecEnv
 
 Model = PPO | SAC
 
+PAID_UNITS = 1000.0
+"""Way that is worth as much as a lap, with `progress_in_units`."""
 _STARTS = {"line": Start(), "anywhere": ANYWHERE}
 _ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 
@@ -80,6 +85,35 @@ def make_model(config: RunConfig, env: VecNormalize) -> Model:
 def falling(first: float, last: float) -> Callable[[float], float]:
     """A schedule from one value to another, by the part of the run that remains."""
     return lambda remaining: last + (first - last) * remaining
+
+
+class ProgressInUnits(VecEnvWrapper):
+    """Pays for progress by the way driven and not by the part of the lap, which is worth less on a long circuit."""
+
+    def __init__(self, venv: SB3VecEnv) -> None:
+        super().__init__(venv)
+        self._cars = venv
+        self._scales = self._lengths = np.ones(venv.num_envs)
+
+    def reset(self) -> VecEnvObs:
+        observations = self.venv.reset()
+        simulation = self._simulation()
+        self._lengths = np.array([track.length for track in simulation.tracks])
+        self._scales = self._lengths[simulation.cars.track] / PAID_UNITS
+        return observations
+
+    def step_wait(self) -> VecEnvStepReturn:
+        observations, rewards, dones, infos = self.venv.step_wait()
+        more = self._cars.last_step.components[:, 0] * (self._scales - 1.0)
+        if dones.any():
+            self._scales = self._lengths[self._simulation().cars.track] / PAID_UNITS
+        return observations, (rewards + more).astype(np.float32), dones, infos
+
+    def _simulation(self) -> Simulation:
+        simulation: Simulation | None = getattr(self._cars.cars.batch, "simulation", None)
+        if simulation is None:
+            raise RacerError("progress_in_units needs the cars in this process, not on a bridge")
+        return simulation
 
 
 class QuieterNoise(BaseCallback):

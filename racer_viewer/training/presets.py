@@ -1,4 +1,9 @@
-"""Settings that are known to work on this environment, by algorithm and name."""
+"""Settings that are known to work on this environment, by algorithm and name.
+
+What made the difference: a policy that begins with its foot on the pedal (`first_action`), little noise on the actions
+from the start, and a short horizon (gamma 0.98): the car can take nearly every bend at full speed, so all that is to be
+learned is the line, and noise hides what a better line is worth.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,39 @@ from racer_viewer.training.config import RunConfig, parse_run_config
 
 DEFAULT_PRESET = "quick"
 
+CIRCUITS = tuple(f"track-0{number}" for number in range(1, 7))
+CLEAN = {
+    "weights": {"offTrackPenalty": -0.004, "wallPenalty": -0.01},
+    "episode": {"maxSteps": 600},
+}
+"""Leaving the road costs more than it gains. Short episodes: with starts anywhere, more of them see more corners."""
+
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "ppo": {
         "quick": {},
+        "champion": {
+            "tracks": [*CIRCUITS, *CIRCUITS, *(f"random:{seed}" for seed in range(20))],
+            "timesteps": 8_000_000,
+            "num_cars": 128,
+            "batch_size": 4096,
+            "net": [128, 128],
+            "starts": "anywhere",
+            "progress_in_units": True,
+            "rewards": CLEAN,
+            "final_learning_rate": 1e-4,
+            "log_std": -1.6,
+            "final_log_std": -3.0,
+            "evaluate_every": 250_000,
+            "checkpoint_every": 1_000_000,
+        },
+        "specialist": {
+            "timesteps": 3_000_000,
+            "starts": "anywhere",
+            "rewards": CLEAN,
+            "final_learning_rate": 1e-4,
+            "log_std": -1.6,
+            "final_log_std": -3.0,
+        },
     },
     "sac": {
         "quick": {

@@ -38,7 +38,8 @@ def barrage(port: int, messages: Sequence[Message]) -> None:
         reader.join()
     *replies, goodbye = received
     if any(map(is_too_large, messages)):
-        assert goodbye.close_code == 1009
+        # What it sends on while it is closed can cost it the close frame, as TCP goes: then it sees a reset.
+        assert goodbye.opcode != CLOSE or goodbye.close_code == 1009
         assert len(replies) < len(messages)
     else:
         assert goodbye.close_code == 1000, goodbye

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from racer_env.assets import assets_folder
 from racer_env.engine import Config, Simulation, load_circuit, load_config, parse_config
 from racer_env.errors import ConfigError
 
@@ -74,3 +75,9 @@ def test_weights_decide_the_reward() -> None:
     assert result.rewards[0] == pytest.approx(2.0 * simulation.cars.speed[0] / 160.0)
     simulation.configure({"weights": {"progress": 0.0, "speedBonus": -1.0}})
     assert simulation.step([[0, 1, 0]]).rewards[0] < 0.0
+
+
+def test_the_bundled_file_is_the_default() -> None:
+    path = assets_folder() / "ai-config.json"
+    assert load_config(path) == Config()
+    assert json.loads(path.read_text()) == Config().to_json(), "it names every setting"

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def test_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_learning_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(Path(__file__).parent.parent / "models", tmp_path / "models")
     monkeypatch.chdir(tmp_path)
     assert len(LEARNING) >= 3
     for command in LEARNING:

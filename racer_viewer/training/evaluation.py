@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,8 +17,10 @@ Policy = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 ELSEWHERE = Start(arc=(0.0, 1.0), offset=(-0.3, 0.3), speed=(0.0, 60.0))
 """Where all episodes but the first start: somewhere on the road, on its way."""
-LONGEST_EPISODE = 3000
-"""Ticks. Existing agents' laps were measured over as many."""
+LEAST_TICKS = 3000
+"""Of an episode. Existing agents' laps were measured over as many."""
+LEAST_LAPS, SLOW_SPEED = 2.5, 100.0
+"""For which an episode is long enough even at that speed [units/s], on circuits where the ticks above are not."""
 
 
 @dataclass(frozen=True)
@@ -100,15 +103,17 @@ def evaluate(
     tracks: Sequence[Track],
     episodes: int = 1,
     seed: int = 0,
-    ticks: int = LONGEST_EPISODE,
     config: Config | None = None,
     enough_laps: int | None = None,
 ) -> list[Evaluation]:
-    """Drive on every track, all episodes of all tracks side by side.
+    """Drive on every track, all episodes of all tracks side by side, for as long as the longest circuit needs.
 
     enough_laps: end when every car that still drives has so many: for a quick look while training.
     """
     log = _Log(len(tracks) * episodes)
+    ticks = max(LEAST_TICKS, *(int(LEAST_LAPS * track.length / SLOW_SPEED * TICKS_PER_SECOND) for track in tracks))
+    rules = config or Config()
+    config = msgspec.structs.replace(rules, episode=msgspec.structs.replace(rules.episode, max_steps=ticks))
     cars = Simulation(
         [track for track in tracks for _ in range(episodes)], log.count, config, start=ELSEWHERE, seed=seed
     )

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger, make_output_format
 from stable_baselines3.common.vec_env import VecNormalize
@@ -18,14 +17,14 @@ from racer_viewer.agents import load_agent
 from racer_viewer.folders import written_whole
 from racer_viewer.training.checkpoints import CONFIG_FILE, Checkpoint, restore, save_checkpoint
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.evaluation import LONGEST_EPISODE, Evaluation, Score, evaluate, score
+from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
 from racer_viewer.training.learner import Model, QuieterNoise, make_env, make_model
 from racer_viewer.training.metrics import RacerMetricsCallback
 
 REPORT_SECONDS = 0.5
 EVALUATED_TRACKS = 8
 """Of a run on more circuits, the first so many decide which policy is the best."""
-EVALUATED_LAPS = 3
+EVALUATED_LAPS = 2
 
 
 @dataclass(frozen=True)
@@ -136,9 +135,6 @@ class _Watch(BaseCallback):
         self._tracks: list[Track] = [
             load_circuit(name) for name in list(dict.fromkeys(run.config.tracks))[:EVALUATED_TRACKS]
         ]
-        rewards = run.config.rewards
-        episode = msgspec.structs.replace(rewards.episode, max_steps=LONGEST_EPISODE)
-        self._config = msgspec.structs.replace(rewards, episode=episode)
         self._evaluation: tuple[Evaluation, ...] = ()
         self.best: Path | None = None
         self._best_score: Score = (len(self._tracks) + 1, 0.0)
@@ -171,7 +167,9 @@ class _Watch(BaseCallback):
         if candidate is None:
             return
         agent = load_agent(candidate)
-        self._evaluation = tuple(evaluate(agent.act, self._tracks, config=self._config, enough_laps=EVALUATED_LAPS))
+        self._evaluation = tuple(
+            evaluate(agent.act, self._tracks, config=self._run.config.rewards, enough_laps=EVALUATED_LAPS)
+        )
         now = score(self._evaluation)
         self.logger.record("eval/clean_circuits", len(self._evaluation) - now[0])
         for each in self._evaluation:

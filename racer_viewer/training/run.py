@@ -11,7 +11,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger, make_output_format
 from stable_baselines3.common.vec_env import VecNormalize
 
-from racer_env.engine import Track, load_circuit
+from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
 from racer_viewer.folders import written_whole
@@ -72,6 +72,8 @@ class Run:
         if checkpoint is None and self.folder.exists():
             name = self.config.name
             raise RacerError(f"there is a run {name} already: choose another --name, or go on with --resume {name}")
+        self.tracks = [load_circuit(name) for name in dict.fromkeys(self.config.tracks)]
+        """Each once; what cannot be driven is told before anything is written."""
         self._checkpoint = checkpoint
         self._bridge_url = bridge_url
         self._stopped = False
@@ -132,9 +134,7 @@ class _Watch(BaseCallback):
         super().__init__()
         self._run, self._env, self._metrics, self._report = run, env, metrics, report
         self._learner = model
-        self._tracks: list[Track] = [
-            load_circuit(name) for name in list(dict.fromkeys(run.config.tracks))[:EVALUATED_TRACKS]
-        ]
+        self._tracks = run.tracks[:EVALUATED_TRACKS]
         self._evaluation: tuple[Evaluation, ...] = ()
         self.best: Path | None = None
         self._best_score: Score = (len(self._tracks) + 1, 0.0)

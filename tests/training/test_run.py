@@ -135,6 +135,12 @@ def test_a_name_is_used_once_and_a_free_one_is_found(tmp_path: Path) -> None:
     assert Run(tiny(name="", tracks=["random:7"]), tmp_path).config.name == "ppo-random-7-2"
 
 
+def test_a_circuit_that_is_not_there_leaves_no_run_behind(tmp_path: Path) -> None:
+    with pytest.raises(RacerError, match="unknown circuit"):
+        Run(tiny(tracks=["track-01", "nowhere"]), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = run_module.save_checkpoint
 

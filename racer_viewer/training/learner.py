@@ -27,7 +27,7 @@ _STARTS = {"line": Start(), "anywhere": ANYWHERE}
 _ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 
 
-def make_env(config: RunConfig, bridge_url: str | None = None, token: str | None = None) -> VecNormalize:
+def make_env(config: RunConfig, bridge_url: str | None = None) -> VecNormalize:
     """The cars, with normalised observations and rewards."""
     cars = RacerVectorEnv(
         config.num_cars,
@@ -36,9 +36,10 @@ def make_env(config: RunConfig, bridge_url: str | None = None, token: str | None
         redraw=len(config.tracks) > 1,
         config=config.rewards,
         start=_STARTS[config.starts],
-        token=token,
     )
-    return VecNormalize(SB3VecEnv(cars), norm_reward=config.norm_reward, clip_obs=config.clip_obs, gamma=config.gamma)
+    plain = SB3VecEnv(cars)
+    env = ProgressInUnits(plain) if config.progress_in_units else plain
+    return VecNormalize(env, norm_reward=config.norm_reward, clip_obs=config.clip_obs, gamma=config.gamma)
 
 
 def make_model(config: RunConfig, env: VecNormalize) -> Model:

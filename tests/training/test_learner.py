@@ -1,0 +1,35 @@
+"""The environment that a run learns on is the one its config asks for."""
+
+import numpy as np
+import pytest
+
+from racer_env.engine import load_circuit
+from racer_viewer.training.config import RunConfig, parse_run_config
+from racer_viewer.training.learner import PAID_UNITS, make_env, make_model
+
+
+def config(**settings: object) -> RunConfig:
+    return parse_run_config({"tracks": ["track-01", "track-06"], "num_cars": 6, "net": [8], "seed": 3, **settings})
+
+
+def test_progress_in_units_pays_the_same_way_the_same_on_every_circuit() -> None:
+    lengths = np.array([load_circuit(name).length for name in ("track-01", "track-06")])
+    rewards = {"weights": {"stillnessPenalty": 0.0}, "episode": {"maxSteps": 20}}
+    plain, paid = (make_env(config(progress_in_units=on, rewards=rewards)) for on in (False, True))
+    for env in (plain, paid):
+        env.seed(5)
+        env.reset()
+    for _ in range(50):  # episodes end, and cars draw other circuits
+        tracks = paid.venv.venv.cars.batch.simulation.cars.track.copy()
+        for env in (plain, paid):
+            env.step(np.tile(np.float32([0.0, 1.0, 0.0]), (6, 1)))
+        expected = plain.get_original_reward() * lengths[tracks] / PAID_UNITS
+        np.testing.assert_allclose(paid.get_original_reward(), expected, rtol=1e-5, atol=1e-9)
+    assert set(tracks) == {0, 1}
+
+
+def test_a_policy_that_knows_nothing_has_its_foot_on_the_pedal() -> None:
+    env = make_env(config())
+    action, _ = make_model(config(), env).predict(env.reset(), deterministic=True)
+    assert (action[:, 1] > 0.5).all()
+    assert action[:, 2] == pytest.approx(0.0)

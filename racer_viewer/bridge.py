@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 
-from racer_env.bridge.client import TOKEN_VARIABLE
+from racer_env.bridge.dialogue import TOKEN_VARIABLE
 from racer_env.bridge.server import Address, BridgeServer, PortTakenError, free_port, run_server, uvloop_factory
 from racer_env.bridge.session import Limits
 from racer_env.errors import BridgeError

@@ -26,7 +26,8 @@ from rich.table import Table
 
 from racer_env import RacerEnv
 from racer_env.bridge.batch_format import encode_result, encode_step
-from racer_env.bridge.client import Connection, RemoteBatch
+from racer_env.bridge.client import RemoteBatch
+from racer_env.bridge.dialogue import Connection
 from racer_env.bridge.interface import DEFAULT_TRACK
 from racer_env.engine import Driver, Simulation, circuits, load_circuit
 from racer_env.errors import BridgeError, ContractError

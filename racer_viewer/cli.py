@@ -142,6 +142,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     learning.add_argument("--json", action="store_true", help="print the figures as JSON")
     learning.set_defaults(run=_run_bench_train)
+
+    from_nothing = subjects.add_parser(
+        "learn",
+        help="how long it takes to learn a circuit",
+        description="Learn from nothing with several seeds: seconds and steps to the first clean lap, and to a pace. "
+        "The exit code is 1 if a seed reaches it not.",
+    )
+    from_nothing.add_argument(
+        "--seeds", type=_positive(int), default=5, metavar="N", help="how many (default: %(default)s)"
+    )
+    from_nothing.add_argument(
+        "--pace", type=_positive(float), metavar="S", help="flying lap in seconds (default: the existing agents')"
+    )
+    from_nothing.add_argument("--json", action="store_true", help="print the figures as JSON")
+    _add_run_options(from_nothing)
+    from_nothing.set_defaults(run=_run_bench_learn)
     return parser
 
 
@@ -152,27 +168,36 @@ def _add_train(verbs: Any) -> None:
         description="Learn to drive: a run with checkpoints, the best policy so far, and figures for TensorBoard.",
     )
     train.add_argument("--headless", action="store_true", help="without a window (for now it always is)")
-    train.add_argument("--algo", choices=("ppo", "sac"), default="ppo", help="the algorithm (default: %(default)s)")
-    train.add_argument("--preset", default="quick", help="settings to begin with (default: %(default)s)")
-    train.add_argument(
-        "--track", nargs="+", metavar="CIRCUIT", help="circuits to learn on; of several, each episode draws one"
-    )
-    train.add_argument("--timesteps", type=_positive(int), metavar="N", help="steps to learn for, of all cars together")
+    _add_run_options(train)
     train.add_argument("--name", metavar="RUN", help="name of the run, and of its folder and models")
-    train.add_argument("--seed", type=int, metavar="S", help="of everything random")
-    train.add_argument("--num-cars", type=_positive(int), metavar="N", help="cars that learn at the same time")
     train.add_argument(
         "--resume", type=Path, metavar="PATH", help="go on with a run: its name, folder or a model of it"
     )
-    train.add_argument("--config", type=Path, metavar="FILE", help="an ai-config.json: reward weights, episode limits")
-    train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting: see --settings")
     train.add_argument("--settings", action="store_true", help="list every setting with its default, and end")
-    train.add_argument("--device", help="where torch computes: cpu, cuda or auto (default: cpu)")
     train.add_argument("--bridge", metavar="URL", help="learn on the cars of a bridge, as ws://localhost:9876")
     train.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="folder for runs (default: RACER_DATA_DIR, or yours)"
     )
     train.set_defaults(run=_run_train)
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    """What is learned, and how: see `RunConfig`."""
+    parser.add_argument("--algo", choices=("ppo", "sac"), default="ppo", help="the algorithm (default: %(default)s)")
+    parser.add_argument("--preset", default="quick", help="settings to begin with (default: %(default)s)")
+    parser.add_argument(
+        "--track", nargs="+", metavar="CIRCUIT", help="circuits to learn on; of several, each episode draws one"
+    )
+    parser.add_argument(
+        "--timesteps", type=_positive(int), metavar="N", help="steps to learn for, of all cars together"
+    )
+    parser.add_argument("--seed", type=int, metavar="S", help="of everything random")
+    parser.add_argument("--num-cars", type=_positive(int), metavar="N", help="cars that learn at the same time")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="an ai-config.json: reward weights, episode limits")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="any setting: see train --settings"
+    )
+    parser.add_argument("--device", help="where torch computes: cpu, cuda or auto (default: cpu)")
 
 
 def _add_evaluate(verbs: Any) -> None:
@@ -283,3 +308,10 @@ def _run_bench_train(options: argparse.Namespace) -> int:
     from racer_viewer.bench.train import run
 
     return run(options.rounds, options.json)
+
+
+def _run_bench_learn(options: argparse.Namespace) -> int:
+    from racer_viewer.bench.learn import run
+    from racer_viewer.training.command import config_of
+
+    return run(config_of(options), options.seeds, options.pace, options.json)

@@ -5,8 +5,6 @@ medians over those rounds.
 """
 
 import json
-import os
-import platform
 import socket
 import statistics
 import subprocess
@@ -32,6 +30,7 @@ from racer_env.bridge.interface import DEFAULT_TRACK
 from racer_env.engine import Driver, Simulation, circuits, load_circuit
 from racer_env.errors import BridgeError, ContractError
 from racer_viewer.bench.echo import echo_process, receive
+from racer_viewer.bench.machine import describe_machine
 from racer_viewer.progress import prepare_engine
 
 CARS = 64
@@ -192,7 +191,7 @@ def measure(url: str, token: str | None, steps: int, warmup: int, target: float 
         times = in_turn({name: stepped[name] for name in IN_TURN if name in stepped}, steps, warmup)
     speeds = {name: speed(rounds, stepped[name].cars) for name, rounds in times.items()}
     return Figures(
-        machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        machine=describe_machine(),
         bridge=url,
         steps=steps,
         request_bytes={name: request for name, (request, _) in sizes.items()},

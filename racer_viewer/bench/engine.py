@@ -7,7 +7,6 @@ ratios are medians over those rounds.
 import json
 import math
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from rich.table import Table
 
 from racer_env.engine import ANYWHERE, Driver, Simulation, Start, Track, build_track, load_circuit
 from racer_viewer.bench.engine_parts import PARTS, part_cost
+from racer_viewer.bench.machine import describe_machine
 from racer_viewer.progress import prepare_engine
 
 Run = Callable[[float], float]
@@ -92,7 +92,7 @@ def measure(rounds: int, seconds: float) -> Figures:
     by_cars = {count: racers(track, count) for count in CAR_COUNTS}
     costs = {str(count): statistics.median(1e9 / go(seconds) for _ in range(rounds)) for count, go in by_cars.items()}
     return Figures(
-        machine=f"{platform.machine()}, {everyone} cores, Python {platform.python_version()}",
+        machine=describe_machine(),
         cartpole_steps_per_second=statistics.median(speeds["CartPole-v1"]),
         steps_per_second={name: statistics.median(speeds[name]) for name in names},
         ratios={name: ratio(name) for name in names},

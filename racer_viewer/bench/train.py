@@ -5,8 +5,6 @@ WebSocket, in turn; the ratios are medians over the rounds.
 """
 
 import json
-import os
-import platform
 import statistics
 import time
 from collections.abc import Sequence
@@ -24,6 +22,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 from racer_env import RacerEnv
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_viewer.bench.bridge import bridge_process
+from racer_viewer.bench.machine import describe_machine
 from racer_viewer.progress import prepare_engine
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.learner import Model, make_env, make_model
@@ -84,7 +83,7 @@ def measure(rounds: int, config: RunConfig | None = None) -> Figures:
         return statistics.median(a / b for a, b in zip(speeds[one], speeds[other], strict=True))
 
     return Figures(
-        machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        machine=describe_machine(),
         steps_per_second={name: statistics.median(values) for name, values in speeds.items()},
         of_ceiling=ratio(RACER, CEILING),
         against_one_car=ratio(RACER, ONE_CAR),

@@ -53,7 +53,7 @@ def config_of(options: argparse.Namespace) -> RunConfig:
         values["rewards"] = load_config(options.config)
     if options.track:
         values["tracks"] = options.track
-    values.update({name: getattr(options, name) for name in OPTIONS if getattr(options, name) is not None})
+    values.update({name: getattr(options, name) for name in OPTIONS if getattr(options, name, None) is not None})
     return parse_run_config(values, config)
 
 

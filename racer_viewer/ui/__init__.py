@@ -1,0 +1,1 @@
+"""What every screen is made of: colours, letters, panels and things to press. Knows pygame and nothing of racing."""

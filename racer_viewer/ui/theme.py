@@ -1,0 +1,106 @@
+"""Colours, letters and sizes: one look for all that lies over the picture."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import pygame
+
+Colour = tuple[int, int, int]
+
+TEXT_SMALL, TEXT, TEXT_LARGE, TEXT_HUGE = 18, 22, 34, 84
+"""Heights of letters at scale 1 [px]."""
+MARGIN, PADDING, CORNER = 16, 12, 10
+"""From the edge of the window, within a panel, and the radius of its corners, at scale 1 [px]."""
+REFERENCE_HEIGHT = 720
+"""Height of a window where scale 1 is right [px]."""
+LEAST_SCALE, LARGEST_SCALE = 0.8, 4.0
+TEXTS_KEPT = 512
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours by what they mean. `series` are those of the six reward components, in their order."""
+
+    text: Colour = (244, 242, 234)
+    faint: Colour = (168, 176, 172)
+    panel: tuple[int, int, int, int] = (14, 18, 20, 200)
+    line: Colour = (62, 70, 74)
+    accent: Colour = (255, 176, 46)
+    """What is chosen, or wants to be looked at."""
+    on_accent: Colour = (24, 20, 10)
+    good: Colour = (92, 214, 122)
+    bad: Colour = (255, 92, 76)
+    player: Colour = (226, 62, 44)
+    cars: tuple[Colour, ...] = (
+        (58, 134, 255), (255, 190, 11), (46, 196, 120), (186, 104, 230),
+        (255, 128, 62), (48, 200, 214), (240, 98, 160), (170, 184, 60),
+    )  # fmt: skip
+    """Of opponents, in their order."""
+    series: tuple[Colour, ...] = (
+        (92, 214, 122), (80, 168, 255), (255, 92, 76), (255, 176, 46), (200, 120, 240), (150, 160, 166),
+    )  # fmt: skip
+
+
+ORDINARY = Palette()
+COLOUR_BLIND = Palette(
+    accent=(240, 228, 66),
+    good=(86, 180, 233),
+    bad=(230, 110, 20),
+    player=(213, 94, 0),
+    cars=(
+        (86, 180, 233), (240, 228, 66), (0, 158, 115), (204, 121, 167),
+        (0, 114, 178), (230, 159, 0), (190, 190, 190), (120, 94, 240),
+    ),
+    series=((0, 158, 115), (86, 180, 233), (213, 94, 0), (230, 159, 0), (204, 121, 167), (150, 160, 166)),
+)  # fmt: skip
+"""By Okabe and Ito: good and bad differ in lightness and in blue against orange, not in green against red."""
+
+
+class Theme:
+    """A palette at a scale. Letters that were drawn once are kept."""
+
+    def __init__(self, scale: float = 1.0, palette: Palette = ORDINARY) -> None:
+        pygame.font.init()
+        self.scale, self.palette = scale, palette
+        self._fonts: dict[int, pygame.font.Font] = {}
+        self._texts: OrderedDict[tuple[str, int, Colour], pygame.Surface] = OrderedDict()
+
+    def px(self, length: float) -> int:
+        """A length at scale 1 in pixels of this one."""
+        return max(1, round(length * self.scale))
+
+    def font(self, size: int = TEXT) -> pygame.font.Font:
+        if size not in self._fonts:
+            self._fonts[size] = pygame.font.Font(None, self.px(size))
+        return self._fonts[size]
+
+    def text(self, text: str, size: int = TEXT, colour: Colour | None = None) -> pygame.Surface:
+        """A line of letters; the surface is shared, draw nothing on it."""
+        key = text, size, colour or self.palette.text
+        if key in self._texts:
+            self._texts.move_to_end(key)
+        else:
+            self._texts[key] = self.font(size).render(text, True, key[2])
+            if len(self._texts) > TEXTS_KEPT:
+                self._texts.popitem(last=False)
+        return self._texts[key]
+
+    def width(self, text: str, size: int = TEXT) -> int:
+        return self.font(size).size(text)[0]
+
+    def line_height(self, size: int = TEXT) -> int:
+        return self.font(size).get_height()
+
+    def panel(self, width: int, height: int) -> pygame.Surface:
+        """A see-through plate with round corners, in pixels."""
+        panel = pygame.Surface((width, height), pygame.SRCALPHA, 32)
+        pygame.draw.rect(panel, self.palette.panel, panel.get_rect(), border_radius=self.px(CORNER))
+        return panel
+
+
+def fitting_scale(size: tuple[int, int], wanted: float = 1.0) -> float:
+    """The scale for a window of this size, times what the user wants; what would not fit is made smaller."""
+    natural = min(size[1] / REFERENCE_HEIGHT, size[0] / (REFERENCE_HEIGHT * 4 / 3))
+    return min(LARGEST_SCALE, max(LEAST_SCALE, natural * wanted))

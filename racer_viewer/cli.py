@@ -222,12 +222,23 @@ def _add_evaluate(verbs: Any) -> None:
 def _add_export(verbs: Any) -> None:
     export = verbs.add_parser(
         "export",
-        help="write an agent as ONNX",
-        description="Write model.onnx (input obs [1, 14], normalised; output actions [1, 3]) and vecnorm_stats.json, "
-        "and check them against the agent.",
+        help="write an agent as ONNX, or as a model to give away",
+        description="Write an agent for other programs or other people, and check that it still drives the same.",
     )
     export.add_argument("model", type=Path, metavar="MODEL", help="a saved PPO or SAC model (.zip)")
-    export.add_argument("--onnx", type=Path, metavar="DIR", required=True, help="folder to write to")
+    target = export.add_mutually_exclusive_group(required=True)
+    target.add_argument(
+        "--onnx",
+        type=Path,
+        metavar="DIR",
+        help="folder for model.onnx (input obs [1, 14], normalised; output actions [1, 3]) and vecnorm_stats.json",
+    )
+    target.add_argument(
+        "--zip",
+        type=Path,
+        metavar="FILE",
+        help="a model for stable-baselines3 without the optimiser's memory and the paths of this machine",
+    )
     export.set_defaults(run=_run_export)
 
 
@@ -276,6 +287,11 @@ def _run_evaluate(options: argparse.Namespace) -> int:
 
 
 def _run_export(options: argparse.Namespace) -> int:
+    if options.zip is not None:
+        from racer_viewer.training.share import share
+
+        print(f"{share(options.model, options.zip)}: drives the same")
+        return 0
     from racer_viewer.training.export import export
 
     difference = export(options.model, options.onnx)

@@ -4,20 +4,24 @@
 """
 
 from racer_viewer.agents.agent import Agent, AgentInfo
+from racer_viewer.agents.bundled import CHAMPION, bundled_models, models_folder
 from racer_viewer.agents.errors import AgentError
 from racer_viewer.agents.load import load_agent
 from racer_viewer.agents.stats import Running, Statistics, restore_stats, stats_of
 from racer_viewer.agents.stats_files import find_stats, load_stats, save_stats
 
 __all__ = [
+    "CHAMPION",
     "Agent",
     "AgentError",
     "AgentInfo",
     "Running",
     "Statistics",
+    "bundled_models",
     "find_stats",
     "load_agent",
     "load_stats",
+    "models_folder",
     "restore_stats",
     "save_stats",
     "stats_of",

@@ -11,6 +11,7 @@ import numpy as np
 
 from racer_viewer.agents.agent import Agent, AgentInfo
 from racer_viewer.agents.archive import Archive, read_file
+from racer_viewer.agents.bundled import models_folder
 from racer_viewer.agents.build import build_policy
 from racer_viewer.agents.description import MAX_DESCRIPTION_BYTES, SUPPORTED, read_description
 from racer_viewer.agents.errors import AgentError
@@ -48,9 +49,12 @@ def load_agent(path: str | os.PathLike[str], stats: str | os.PathLike[str] | Non
 
 
 def _model_file(path: Path) -> Path:
-    """The path, with `.zip` where that was left out."""
-    with_ending = path.with_name(f"{path.name}.zip") if path.name else path
-    return with_ending if not os.path.exists(path) and os.path.isfile(with_ending) else path
+    """The path, with `.zip` where that was left out; a bare name that is no file here may be a bundled model."""
+    if os.path.exists(path) or not path.name:
+        return path
+    folders = (path.parent, models_folder()) if len(path.parts) == 1 else (path.parent,)
+    names = (f"{path.name}.zip", path.name)
+    return next((folder / name for folder in folders for name in names if os.path.isfile(folder / name)), path)
 
 
 def _load_normaliser(path: Path) -> Normaliser | None:

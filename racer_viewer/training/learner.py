@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -48,7 +48,7 @@ def make_model(config: RunConfig, env: VecNormalize) -> Model:
     common: dict[str, Any] = {
         "policy": "MlpPolicy",
         "env": env,
-        "learning_rate": falling(config.learning_rate, config.final_learning_rate),
+        "learning_rate": Falling(config.learning_rate, config.final_learning_rate),
         "gamma": config.gamma,
         "batch_size": config.batch_size,
         "seed": config.seed,
@@ -83,9 +83,15 @@ def make_model(config: RunConfig, env: VecNormalize) -> Model:
     return model
 
 
-def falling(first: float, last: float) -> Callable[[float], float]:
-    """A schedule from one value to another, by the part of the run that remains."""
-    return lambda remaining: last + (first - last) * remaining
+@dataclass(frozen=True)
+class Falling:
+    """A schedule from one value to another, by the part of the run that remains. Saved by name, not as code."""
+
+    first: float
+    last: float
+
+    def __call__(self, remaining: float) -> float:
+        return self.last + (self.first - self.last) * remaining
 
 
 class ProgressInUnits(VecEnvWrapper):
@@ -122,7 +128,7 @@ class QuieterNoise(BaseCallback):
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__()
-        self._limit = falling(config.log_std, config.final_log_std)
+        self._limit = Falling(config.log_std, config.final_log_std)
 
     def _on_rollout_start(self) -> None:
         remaining = self.model._current_progress_remaining

@@ -21,7 +21,7 @@ from racer_env.bridge.interface import (
     Info,
     Observations,
 )
-from racer_env.engine import TICKS_PER_SECOND, Config, Start
+from racer_env.engine import TICKS_PER_SECOND, Config, Start, Track
 from racer_env.errors import RacerError
 from racer_env.scenarios import changed_scenario, make_scenario
 from racer_env.windows import EnvWindow, open_window
@@ -122,6 +122,16 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
             self._draw()
         return result
 
+    @property
+    def track(self) -> Track:
+        """The track of this episode, to look at. Over a bridge this needs a `render_mode`."""
+        return self._bridge.track
+
+    @property
+    def car(self) -> Mapping[str, Any]:
+        """The car as it is now, by the columns of `racer_env.engine.CAR`. Over a bridge this needs a `render_mode`."""
+        return self._bridge.car
+
     def render(self) -> NDArray[np.uint8] | None:
         """The picture of the car now with "rgb_array"; with "human" the window shows every step by itself."""
         if self.render_mode is None:
@@ -137,7 +147,7 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
             self._window = None
 
     def _draw(self) -> NDArray[np.uint8] | None:
-        track, car = self._bridge.track, self._bridge.car
+        track, car = self.track, self.car
         if self._window is None:
             self._window = open_window(self.render_mode == "human")
         return self._window.draw(track, car)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from racer_env.errors import RacerError
 from racer_viewer import __version__
 
 USAGE_ERROR = 2
@@ -18,15 +17,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. What the user got wrong is one line and exit code 2."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    if options.run is None:
-        parser.print_help()
-        return 0
     try:
         code: int = options.run(options)
-        sys.stdout.flush()
-    except RacerError as error:
-        print(f"racer-viewer: {error}", file=sys.stderr)
-        return USAGE_ERROR
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -35,15 +29,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        from racer_env.errors import RacerError  # here, because it is slow to import and the window should be quick
+
+        if not isinstance(error, RacerError):
+            raise
+        print(f"racer-viewer: {error}", file=sys.stderr)
+        return USAGE_ERROR
     return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="racer-viewer", description="A top-down racer to drive, watch and train.", allow_abbrev=False
+        prog="racer-viewer",
+        description="A top-down racer to drive, watch and train. Without a command it opens its window.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"racer-viewer {__version__}")
-    parser.set_defaults(run=None)
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder for settings, records, replays (default: RACER_DATA_DIR, or yours)",
+    )
+    parser.set_defaults(run=_run_window)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     tracks = verbs.add_parser(
@@ -143,6 +152,27 @@ def _parser() -> argparse.ArgumentParser:
     learning.add_argument("--json", action="store_true", help="print the figures as JSON")
     learning.set_defaults(run=_run_bench_train)
 
+    drawing = subjects.add_parser(
+        "render",
+        help="how long a picture takes",
+        description="Draw races of 1, 8, 64 and 256 cars on the smallest and the largest circuit, at 60 pictures a "
+        "second: how long they take, layer by layer, and how many are late. Exit code 1 if 8 cars take too long.",
+    )
+    drawing.add_argument(
+        "--seconds", type=_positive(float), default=60.0, metavar="S", help="of 8 cars; others a sixth (default: 60)"
+    )
+    drawing.add_argument("--json", action="store_true", help="print the figures as JSON")
+    drawing.set_defaults(run=_run_bench_render)
+
+    start = subjects.add_parser(
+        "start",
+        help="how long until the menu is on screen",
+        description="From the start of the process to the first picture, against a bare window in the same run.",
+    )
+    start.add_argument("--rounds", type=_positive(int), default=9, metavar="N", help="(default: %(default)s)")
+    start.add_argument("--json", action="store_true", help="print the figures as JSON")
+    start.set_defaults(run=_run_bench_start)
+
     from_nothing = subjects.add_parser(
         "learn",
         help="how long it takes to learn a circuit",
@@ -192,6 +222,9 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         "--timesteps", type=_positive(int), metavar="N", help="steps to learn for, of all cars together"
     )
     parser.add_argument("--seed", type=int, metavar="S", help="of everything random")
+    parser.add_argument(
+        "--from", dest="begin_from", metavar="MODEL", help="begin with what a model knows: a file, or a bundled name"
+    )
     parser.add_argument("--num-cars", type=_positive(int), metavar="N", help="cars that learn at the same time")
     parser.add_argument("--config", type=Path, metavar="FILE", help="an ai-config.json: reward weights, episode limits")
     parser.add_argument(
@@ -259,6 +292,12 @@ def _positive(kind: Callable[[str], float]) -> Callable[[str], float]:
         return value
 
     return convert
+
+
+def _run_window(options: argparse.Namespace) -> int:
+    from racer_viewer.launch import run
+
+    return run(options)
 
 
 def _run_tracks(options: argparse.Namespace) -> int:
@@ -331,3 +370,15 @@ def _run_bench_learn(options: argparse.Namespace) -> int:
     from racer_viewer.training.command import config_of
 
     return run(config_of(options), options.seeds, options.pace, options.json)
+
+
+def _run_bench_render(options: argparse.Namespace) -> int:
+    from racer_viewer.bench.render import run
+
+    return run(options.seconds, options.json)
+
+
+def _run_bench_start(options: argparse.Namespace) -> int:
+    from racer_viewer.bench.start import run
+
+    return run(options.rounds, options.json)

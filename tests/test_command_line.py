@@ -16,8 +16,10 @@ def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, encoding="utf-8")
 
 
-def test_without_arguments_it_tells_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
+def test_help_tells_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
     out = capsys.readouterr().out
     assert "tracks" in out
     assert "bench" in out

@@ -11,8 +11,8 @@ import numpy as np
 
 from racer_viewer.agents.agent import Agent, AgentInfo
 from racer_viewer.agents.archive import Archive, read_file
-from racer_viewer.agents.bundled import models_folder
 from racer_viewer.agents.build import build_policy
+from racer_viewer.agents.bundled import models_folder
 from racer_viewer.agents.description import MAX_DESCRIPTION_BYTES, SUPPORTED, read_description
 from racer_viewer.agents.errors import AgentError
 from racer_viewer.agents.onnx_policy import OnnxPolicy

@@ -1,9 +1,10 @@
-"""A car from above, and the rays by which it sees."""
+"""A car from above."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,22 +12,24 @@ import pygame
 from numpy.typing import NDArray
 
 from racer_env.engine.car import MAX_WHEEL_ANGLE
-from racer_env.engine.rays import RAY_ANGLES, RAY_RANGE
-from racer_viewer.render.ground import Colour
+from racer_viewer.render.rays import ToScreen
 
+Floats = NDArray[np.float64]
 Points = Sequence[tuple[float, float]]
-ToScreen = Callable[[float, float], tuple[float, float]]
-"""From a point on the track to pixels."""
+Colour = tuple[int, int, int]
 
 BODY: Colour = (226, 62, 44)
-BODY_SHADE: Colour = (164, 38, 30)
+"""Of a car that nobody gave another."""
 FLOOR: Colour = (34, 36, 42)
-TYRE: Colour = (20, 20, 22)
+TYRE, TREAD = (20, 20, 22), (46, 46, 50)
 STRIPE: Colour = (244, 240, 230)
 COCKPIT: Colour = (26, 28, 34)
 HELMET: Colour = (255, 196, 40)
-BRAKE_LIGHT: Colour = (255, 30, 20)
+BRAKE_LIGHT: Colour = (255, 40, 26)
+TAIL_LIGHT: Colour = (92, 18, 16)
 SHADOW = (0, 0, 0, 96)
+_SHADE, _LIGHT_SHADE = 0.70, 0.35
+"""Of the body's colour in its darker parts; how far towards white its ridges are."""
 
 _HULL: Points = (
     (1.95, 0.16), (1.00, 0.30), (0.45, 0.40), (0.25, 0.74), (-0.85, 0.76), (-1.35, 0.44), (-1.80, 0.34),
@@ -34,84 +37,176 @@ _HULL: Points = (
 )  # fmt: skip
 """The car is 4 units long and 2 wide; x points ahead and y to the left, from its middle."""
 _SPINE: Points = ((1.90, 0.09), (-1.75, 0.15), (-1.75, -0.15), (1.90, -0.09))
+_RIDGES: Sequence[Points] = (
+    ((0.18, 0.66), (-0.80, 0.68), (-1.20, 0.46), (-0.80, 0.58), (0.18, 0.58)),
+    ((1.80, 0.16), (0.95, 0.27), (0.95, 0.21), (1.80, 0.12)),
+)
+"""Where light falls on the body, on its left; the same on its right is in the shade."""
 _FLOOR: Points = ((0.30, 0.84), (-1.00, 0.88), (-1.45, 0.60), (-1.45, -0.60), (-1.00, -0.88), (0.30, -0.84))
 _COCKPIT: Points = ((0.55, 0.20), (0.20, 0.32), (-0.45, 0.30), (-0.45, -0.30), (0.20, -0.32), (0.55, -0.20))
 _FRONT_WING: Points = ((2.00, 0.40), (1.85, 0.96), (1.50, 0.96), (1.60, 0.20), (1.60, -0.20), (1.50, -0.96),
                        (1.85, -0.96), (2.00, -0.40))  # fmt: skip
 _REAR_WING: Points = ((-1.55, 0.82), (-2.00, 0.82), (-2.00, -0.82), (-1.55, -0.82))
-_LIGHT: Points = ((-1.82, 0.50), (-2.06, 0.50), (-2.06, -0.50), (-1.82, -0.50))
-_HEAD, _HEAD_SIZE = (-0.08, 0.0), 0.24
+_FLAP: Points = ((-1.68, 0.82), (-1.76, 0.82), (-1.76, -0.82), (-1.68, -0.82))
+_LIGHT: Points = ((-1.86, 0.46), (-2.06, 0.46), (-2.06, -0.46), (-1.86, -0.46))
+_AXLES: Sequence[Points] = (
+    ((1.17, 0.78), (1.07, 0.78), (1.07, -0.78), (1.17, -0.78)),
+    ((-1.17, 0.78), (-1.27, 0.78), (-1.27, -0.78), (-1.17, -0.78)),
+)
+_HELMET: Points = tuple((-0.08 + 0.24 * math.cos(k * math.pi / 6), 0.24 * math.sin(k * math.pi / 6)) for k in range(12))
+_VISOR: Points = ((0.14, 0.13), (0.06, 0.17), (0.06, -0.17), (0.14, -0.13))
 _WHEEL: Points = ((0.42, 0.20), (-0.42, 0.20), (-0.42, -0.20), (0.42, -0.20))
+_TREAD: Points = ((0.36, 0.06), (-0.36, 0.06), (-0.36, -0.06), (0.36, -0.06))
 _FRONT_AXLE, _REAR_AXLE, _WHEEL_OFFSET = 1.12, -1.22, 0.80
-_SHADOW_OFFSET = (0.30, -0.30)
+_BODY: Sequence[tuple[str | Colour, Points]] = (
+    *((FLOOR, axle) for axle in _AXLES),
+    ("dark", _FRONT_WING),
+    (FLOOR, _FLOOR),
+    ("body", _HULL),
+    *(("light", ridge) for ridge in _RIDGES),
+    *(("dark", [(x, -y) for x, y in ridge]) for ridge in _RIDGES),
+    (STRIPE, _SPINE),
+    (COCKPIT, _COCKPIT),
+    ("dark", _REAR_WING),
+    ("light", _FLAP),
+    ("lamp", _LIGHT),
+    (HELMET, _HELMET),
+    (COCKPIT, _VISOR),
+)
+"""All above the wheels, the lowest first: its colour, or which of those that differ from car to car."""
+_BODY_CORNERS: Floats = np.array([corner for _, shape in _BODY for corner in shape])
+_CASTING: Floats = np.array([*_FLOOR, *_HULL, *_FRONT_WING, *_REAR_WING])
+_CASTING_COUNTS = [len(shape) for shape in (_FLOOR, _HULL, _FRONT_WING, _REAR_WING)]
+"""What throws a shadow, besides the wheels."""
+_SHADOW_OFFSET = (0.32, -0.30)
 """On the track, not on the car: the sun does not turn with it."""
-_REACH = 2.7
-"""From the middle, including the shadow."""
-_BRAKING = 0.1
+REACH = 2.7
+"""From the middle, including the shadow [units of a car that is not enlarged]."""
+BRAKING = 0.1
+"""From here on the light is on."""
 
 ENLARGED = 1.5
 """Cars are drawn larger than they are, to be seen on roads that are wide for them."""
-SMOOTHING = 4
-"""The car is drawn so many times larger and then shrunk."""
+GHOSTLY = 115
+"""How opaque a ghost is, of 255."""
+_FINE_SMOOTHING, _SMOOTHING, _LARGE = 3, 2, 90
+"""A car is drawn so many times larger and then shrunk; less if its picture is large anyhow [px]."""
 
-_NEARNESS = (0.0, 0.5, 1.0)
-_COLOURS = np.array([(60, 220, 200), (255, 214, 70), (255, 70, 46)], float)
-"""Of a ray that meets no wall, a wall halfway, a wall at once."""
-_LIGHT_OF_RAY = 0.6
-"""Of its colour, added to what lies below."""
-_DOT_SIZE = 3.0
-"""Radius [px]."""
+
+@dataclass(frozen=True)
+class Pose:
+    """What a car's picture depends on: angles [rad], to the left positive; its scale [px per unit], enlarged."""
+
+    heading: float
+    wheel_angle: float
+    braking: bool
+    scale: float
+
+    @property
+    def size(self) -> int:
+        """Width and height of the picture [px]."""
+        return 2 * math.ceil(REACH * self.scale) + 2
+
+
+def wheel_angle(steer: float) -> float:
+    """Of the front wheels as they are at rest: at speed they turn so little that one could not see it."""
+    return -steer * MAX_WHEEL_ANGLE
+
+
+def car_picture(
+    pose: Pose, colour: Colour, ghost: bool = False, off: tuple[float, float] = (0.0, 0.0), shadow: bool = True
+) -> pygame.Surface:
+    """A car whose middle is that of the picture, or `off` from it [px]; multiplied with its transparency."""
+    drawing = _drawing(pose, off)
+    if shadow:
+        drawing.draw_shadow(pose)
+    drawing.draw_car(pose, colour)
+    picture = pygame.transform.smoothscale(drawing.canvas, (pose.size, pose.size))
+    if ghost:
+        picture.fill((GHOSTLY,) * 4, special_flags=pygame.BLEND_RGBA_MULT)
+    return picture
+
+
+def car_shadow(pose: Pose) -> pygame.Surface:
+    """Only the shadow of it."""
+    drawing = _drawing(pose, (0.0, 0.0))
+    drawing.draw_shadow(pose)
+    return pygame.transform.smoothscale(drawing.canvas, (pose.size, pose.size))
 
 
 class CarSprite:
-    """Draws cars, where a unit of the track is `scale` pixels."""
+    """Draws cars one by one, each exactly where and as it is. `scale` is of the track [px per unit]."""
 
     def __init__(self, scale: float) -> None:
         self._scale = scale * ENLARGED
-        self._size = 2 * math.ceil(_REACH * self._scale) + 2
-        self._canvas = pygame.Surface((self._size * SMOOTHING,) * 2, pygame.SRCALPHA, 32)
 
-    def draw(self, surface: pygame.Surface, to_screen: ToScreen, car: Mapping[str, Any]) -> None:
-        """With its front wheels as they steer, and a light when it brakes.
-
-        The wheels turn as they do at rest: at speed they turn so little that one could not see it.
-        """
-        x, y = to_screen(car["x"], car["y"])
-        left, top = math.floor(x) - self._size // 2, math.floor(y) - self._size // 2
-        self._middle = ((x - left) * SMOOTHING, (y - top) * SMOOTHING)
-        self._canvas.fill((0, 0, 0, 0))
-        heading, wheel_angle = car["heading"], -car["steer"] * MAX_WHEEL_ANGLE
-        for shape in (_FLOOR, _HULL, _FRONT_WING, _REAR_WING):
-            self._polygon(SHADOW, shape, heading, _SHADOW_OFFSET)
-        for axle, angle in ((_FRONT_AXLE, wheel_angle), (_REAR_AXLE, 0.0)):
-            for side in (_WHEEL_OFFSET, -_WHEEL_OFFSET):
-                self._polygon(TYRE, _turned(_WHEEL, angle, (axle, side)), heading)
-        self._polygon(BODY_SHADE, _FRONT_WING, heading)
-        self._polygon(FLOOR, _FLOOR, heading)
-        self._polygon(BODY, _HULL, heading)
-        self._polygon(STRIPE, _SPINE, heading)
-        self._polygon(COCKPIT, _COCKPIT, heading)
-        self._polygon(BODY_SHADE, _REAR_WING, heading)
-        if car["brake"] > _BRAKING:
-            self._polygon(BRAKE_LIGHT, _LIGHT, heading)
-        ((head_x, head_y),) = self._pixels([_HEAD], heading)
-        pygame.draw.circle(self._canvas, HELMET, (head_x, head_y), _HEAD_SIZE * self._scale * SMOOTHING)
-        small = pygame.transform.smoothscale(self._canvas, (self._size, self._size))
-        surface.blit(small, (left, top), special_flags=pygame.BLEND_PREMULTIPLIED)
-
-    def _polygon(
+    def draw(
         self,
-        colour: Sequence[int],
-        shape: Points,
-        heading: float,
-        offset: tuple[float, float] = (0.0, 0.0),
+        surface: pygame.Surface,
+        to_screen: ToScreen,
+        car: Mapping[str, Any],
+        colour: Colour = BODY,
+        ghost: bool = False,
     ) -> None:
-        pygame.draw.polygon(self._canvas, colour, self._pixels(shape, heading, offset))
+        x, y = to_screen(car["x"], car["y"])
+        braking = bool(car["brake"] > BRAKING)
+        pose = Pose(float(car["heading"]), wheel_angle(float(car["steer"])), braking, self._scale)
+        left, top = math.floor(x - pose.size / 2), math.floor(y - pose.size / 2)
+        picture = car_picture(pose, colour, ghost, (x - pose.size / 2 - left, y - pose.size / 2 - top))
+        surface.blit(picture, (left, top), special_flags=pygame.BLEND_PREMULTIPLIED)
 
-    def _pixels(self, shape: Points, heading: float, offset: tuple[float, float] = (0.0, 0.0)) -> Points:
-        per_unit = self._scale * SMOOTHING
-        x, y = self._middle
-        return [(x + px * per_unit, y - py * per_unit) for px, py in _turned(shape, heading, offset)]
+
+@dataclass(frozen=True)
+class _Drawing:
+    """Shapes of a car on a canvas: where its middle is, pixels per unit, and the heading."""
+
+    canvas: pygame.Surface
+    middle: tuple[float, float]
+    scale: float
+    heading: float
+
+    def draw_shadow(self, pose: Pose) -> None:
+        wheels = [_turned(_WHEEL, *wheel) for wheel in _wheels(pose)]
+        corners = np.concatenate([_CASTING, *wheels])
+        self._draw(corners, [(SHADOW, count) for count in (*_CASTING_COUNTS, *(len(wheel) for wheel in wheels))],
+                   _SHADOW_OFFSET)  # fmt: skip
+
+    def draw_car(self, pose: Pose, colour: Colour) -> None:
+        paints = {"body": colour, "dark": _shaded(colour, _SHADE), "light": _lit(colour, _LIGHT_SHADE),
+                  "lamp": BRAKE_LIGHT if pose.braking else TAIL_LIGHT}  # fmt: skip
+        wheels = [
+            (paint, _turned(shape, *wheel))
+            for wheel in _wheels(pose)
+            for paint, shape in ((TYRE, _WHEEL), (TREAD, _TREAD))
+        ]
+        corners = np.concatenate([*(shape for _, shape in wheels), _BODY_CORNERS])
+        body = [(paints[paint] if isinstance(paint, str) else paint, len(shape)) for paint, shape in _BODY]
+        self._draw(corners, [*((paint, len(shape)) for paint, shape in wheels), *body])
+
+    def _draw(
+        self, corners: Floats, shapes: Sequence[tuple[Sequence[int], int]], offset: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
+        """One over the other, each of the next so many corners. All are turned at once, which is many times faster."""
+        cos, sin = math.cos(self.heading) * self.scale, math.sin(self.heading) * self.scale
+        x, y = self.middle[0] + offset[0] * self.scale, self.middle[1] - offset[1] * self.scale
+        pixels = (corners @ np.array([(cos, -sin), (-sin, -cos)]) + (x, y)).tolist()
+        start = 0
+        for colour, count in shapes:
+            pygame.draw.polygon(self.canvas, colour, pixels[start : start + count])
+            start += count
+
+
+def _drawing(pose: Pose, off: tuple[float, float]) -> _Drawing:
+    smoothing = _FINE_SMOOTHING if pose.size < _LARGE else _SMOOTHING
+    canvas = pygame.Surface((pose.size * smoothing,) * 2, pygame.SRCALPHA, 32)
+    middle = (pose.size / 2 + off[0]) * smoothing, (pose.size / 2 + off[1]) * smoothing
+    return _Drawing(canvas, middle, pose.scale * smoothing, pose.heading)
+
+
+def _wheels(pose: Pose) -> list[tuple[float, tuple[float, float]]]:
+    """Angle and place of each."""
+    axles = (_FRONT_AXLE, pose.wheel_angle), (_REAR_AXLE, 0.0)
+    return [(angle, (axle, side)) for axle, angle in axles for side in (_WHEEL_OFFSET, -_WHEEL_OFFSET)]
 
 
 def _turned(shape: Points, angle: float, offset: tuple[float, float]) -> Points:
@@ -119,30 +214,11 @@ def _turned(shape: Points, angle: float, offset: tuple[float, float]) -> Points:
     return [(offset[0] + x * cos - y * sin, offset[1] + x * sin + y * cos) for x, y in shape]
 
 
-class RayLight:
-    """Draws the rays of a car as light on the ground."""
-
-    def __init__(self, size: tuple[int, int]) -> None:
-        self._layer = pygame.Surface(size, depth=32)
-
-    def draw(self, surface: pygame.Surface, to_screen: ToScreen, car: Mapping[str, Any]) -> None:
-        """Redder the nearer the wall is, and with a dot where it meets one."""
-        start = to_screen(car["x"], car["y"])
-        ends = [
-            to_screen(car["x"] + length * math.cos(angle), car["y"] + length * math.sin(angle))
-            for length, angle in zip(car["rays"], car["heading"] + RAY_ANGLES, strict=True)
-        ]
-        colours = [_ray_colour(length) for length in car["rays"]]
-        self._layer.fill((0, 0, 0))
-        for end, colour in zip(ends, colours, strict=True):
-            pygame.draw.aaline(self._layer, (colour * _LIGHT_OF_RAY).astype(int).tolist(), start, end)
-        surface.blit(self._layer, (0, 0), special_flags=pygame.BLEND_RGB_ADD)
-        for end, colour, length in zip(ends, colours, car["rays"], strict=True):
-            if length < RAY_RANGE:
-                pygame.draw.aacircle(surface, (20, 22, 26), end, _DOT_SIZE + 1.5)
-                pygame.draw.aacircle(surface, colour.astype(int).tolist(), end, _DOT_SIZE)
+def _shaded(colour: Colour, share: float) -> Colour:
+    red, green, blue = (round(part * share) for part in colour)
+    return red, green, blue
 
 
-def _ray_colour(length: float) -> NDArray[np.float64]:
-    nearness = 1.0 - length / RAY_RANGE
-    return np.array([np.interp(nearness, _NEARNESS, channel) for channel in _COLOURS.T])
+def _lit(colour: Colour, share: float) -> Colour:
+    red, green, blue = (round(part + (255 - part) * share) for part in colour)
+    return red, green, blue

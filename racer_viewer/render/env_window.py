@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Mapping
@@ -13,22 +12,15 @@ import pygame
 from numpy.typing import NDArray
 
 from racer_env.engine import DT, Track
-from racer_env.engine.car import MAX_SPEED
 from racer_env.errors import RacerError
-from racer_viewer.render.car import CarSprite, RayLight
-from racer_viewer.render.ground import Ground
-from racer_viewer.render.hud import CircuitMap, SpeedAndLaps
+from racer_viewer.render.overlays import Overlays
+from racer_viewer.render.scene import Scene
+from racer_viewer.snapshot import Look, Snapshot, car_row
+from racer_viewer.ui.theme import Theme, fitting_scale
 
-SIZE = WIDTH, HEIGHT = 960, 640
+SIZE = (960, 640)
 """[px]"""
-SCALE = 5.0
-"""Pixels per unit."""
-LOOK_AHEAD = 0.26
-"""How far from the middle of the picture the car is at top speed, of width and height."""
-LOOK_AHEAD_STEP = 0.06
-"""Part of the way that the look-ahead moves in one tick."""
-JUMP = 20.0
-"""A car that is this far from where it was did not drive there."""
+SHOWN = ("timing", "map")
 TITLE = "Racer"
 
 
@@ -38,7 +30,7 @@ def open_env_window(visible: bool) -> EnvWindow:
 
 
 class EnvWindow:
-    """Draws one car, followed by a camera that looks ahead of it.
+    """Draws one car as the app does: the scene, the rays, times and map.
 
     On a screen, it draws 60 times a second and no faster. When a person closes the window, it stays closed: drawing
     does nothing from then on, and the environment goes on at full speed.
@@ -47,9 +39,10 @@ class EnvWindow:
     def __init__(self, screen: _Screen | None = None) -> None:
         self._screen = screen
         self._picture = pygame.Surface(SIZE, depth=32)
-        self._camera = _Camera()
-        self._car, self._rays, self._figures = CarSprite(SCALE), RayLight(SIZE), SpeedAndLaps()
-        self._ground: Ground | None = None
+        theme = Theme(fitting_scale(SIZE))
+        self._look = Look("", theme.palette.player)
+        self._scene, self._overlays = Scene(theme, patient=screen is None), Overlays(theme)
+        self._last: Snapshot | None = None
 
     def draw(self, track: Track, car: Mapping[str, Any]) -> NDArray[np.uint8] | None:
         """The picture (height, width, 3); None if it went to a window."""
@@ -57,8 +50,8 @@ class EnvWindow:
             self._compose(self._picture, track, car)
             return _array_of(self._picture)
         if self._screen.is_open():
-            ground = self._compose(self._screen.surface, track, car)
-            ground.draw_ahead(SIZE, self._camera.left, self._camera.top)
+            self._compose(self._screen.surface, track, car)
+            self._scene.draw_ahead()
             self._screen.show()
         return None
 
@@ -66,16 +59,19 @@ class EnvWindow:
         if self._screen is not None:
             self._screen.close()
 
-    def _compose(self, surface: pygame.Surface, track: Track, car: Mapping[str, Any]) -> Ground:
-        if self._ground is None or self._ground.track is not track:
-            self._ground, self._map = Ground(track, SCALE), CircuitMap(track)
-        self._camera.follow(track, car)
-        self._ground.draw(surface, self._camera.left, self._camera.top)
-        self._rays.draw(surface, self._camera.to_screen, car)
-        self._car.draw(surface, self._camera.to_screen, car)
-        self._figures.draw(surface, car)
-        self._map.draw(surface, car)
-        return self._ground
+    def _compose(self, surface: pygame.Surface, track: Track, car: Mapping[str, Any]) -> None:
+        now = Snapshot(track, car_row(car), (self._look,))
+        if self._last is None or not _same_moment(self._last, now):
+            self._scene.tick(now)
+            self._overlays.tick(now)
+        self._last = now
+        self._scene.draw(surface, now, now, 1.0)
+        self._overlays.draw(surface, now, SHOWN)
+
+
+def _same_moment(one: Snapshot, other: Snapshot) -> bool:
+    """Whether nothing has moved: a picture may be asked for twice."""
+    return one.track is other.track and bool((one.cars == other.cars).all())
 
 
 def _array_of(picture: pygame.Surface) -> NDArray[np.uint8]:
@@ -83,32 +79,6 @@ def _array_of(picture: pygame.Surface) -> NDArray[np.uint8]:
     array = np.empty((*picture.get_size()[::-1], 3), np.uint8)
     pygame.image.frombuffer(array.data, picture.get_size(), "RGB").blit(picture, (0, 0))
     return array
-
-
-class _Camera:
-    """Where the picture is on the track."""
-
-    def __init__(self) -> None:
-        self.left = self.top = 0
-        self._track: Track | None = None
-        self._place = (0.0, 0.0)
-        self._ahead = (0.0, 0.0)
-
-    def follow(self, track: Track, car: Mapping[str, Any]) -> None:
-        """Keep the car in the picture, with more room before it the faster it goes."""
-        here = car["x"], car["y"]
-        goal = car["vx"] / MAX_SPEED * LOOK_AHEAD * WIDTH, -car["vy"] / MAX_SPEED * LOOK_AHEAD * HEIGHT
-        if track is not self._track or math.dist(here, self._place) > JUMP:
-            self._track, self._ahead = track, goal
-        else:
-            x, y = self._ahead
-            self._ahead = x + (goal[0] - x) * LOOK_AHEAD_STEP, y + (goal[1] - y) * LOOK_AHEAD_STEP
-        self._place = here
-        self.left = round(here[0] * SCALE + self._ahead[0] - WIDTH / 2)
-        self.top = round(-here[1] * SCALE + self._ahead[1] - HEIGHT / 2)
-
-    def to_screen(self, x: float, y: float) -> tuple[float, float]:
-        return x * SCALE - self.left, -y * SCALE - self.top
 
 
 class _Screen:

@@ -8,11 +8,12 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from stable_baselines3 import SAC
+import torch
+from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.vec_env import VecNormalize
 
 from racer_env.errors import RacerError
-from racer_viewer.agents import find_stats, load_stats, restore_stats, save_stats
+from racer_viewer.agents import find_stats, load_agent, load_stats, restore_stats, save_stats
 from racer_viewer.folders import written_whole
 from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.learner import Model
@@ -76,6 +77,28 @@ def restore(checkpoint: Checkpoint, model: Model, env: VecNormalize) -> None:
     if isinstance(model, SAC):  # what it remembered is gone: gather anew, with what it can, before it learns on
         model.learning_starts += checkpoint.steps
         model.use_sde_at_warmup = True
+
+
+def begin_from(path: str, model: Model, env: VecNormalize) -> None:
+    """Put weights and statistics of some model into a new one, for a run of its own; the noise is as the run's config
+    says. Only tensors are read from the file.
+    """
+    source = load_agent(path).info  # finds bundled models by name, and says clearly what cannot be used
+    if source.stats_path is None:
+        raise RacerError(f"{source.path} has no statistics beside it: its weights mean nothing without them")
+    noise = model.policy.log_std.detach().clone() if isinstance(model, PPO) else None
+    try:
+        model.set_parameters(str(source.path), exact_match=True, device=model.device)
+    except (ValueError, RuntimeError, KeyError) as error:
+        layers = ",".join(map(str, source.policy_layers or ()))
+        raise RacerError(
+            f"{source.path} does not fit: it is {source.algorithm} with hidden layers {layers} "
+            f"({source.activation}), set --algo, net and activation so ({str(error).splitlines()[0]})"
+        ) from None
+    if noise is not None:
+        with torch.no_grad():
+            model.policy.log_std.copy_(noise)  # type: ignore[operator]
+    restore_stats(load_stats(source.stats_path), env)
 
 
 def _latest(folder: Path) -> Path:

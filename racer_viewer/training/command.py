@@ -25,7 +25,7 @@ from racer_viewer.training.config import RunConfig, parse_run_config, parse_sett
 if TYPE_CHECKING:
     from racer_viewer.training.run import Progress as RunProgress
 
-OPTIONS = ("timesteps", "name", "seed", "num_cars", "device")
+OPTIONS = ("timesteps", "name", "seed", "num_cars", "begin_from", "device")
 """Settings with an option of their own; all others go by --set."""
 LINE_SECONDS = 5.0
 """Between two lines of progress where there is no terminal."""

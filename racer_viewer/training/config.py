@@ -22,7 +22,7 @@ Activation = Literal["tanh", "relu"]
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What is learned, where and how. The defaults are the preset `quick` of PPO."""
+    """What is learned, where and how. The defaults are PPO's preset `quick`, with the usual rewards."""
 
     algo: Annotated[Algorithm, "ppo or sac"] = "ppo"
     tracks: Annotated[tuple[str, ...], "circuits to learn on; of several, each episode draws one"] = ("track-01",)
@@ -30,6 +30,7 @@ class RunConfig:
     name: Annotated[str, "name of the run; by default the algorithm, the circuit and a number"] = ""
     seed: Annotated[int, "seed of everything random"] = 0
     num_cars: Annotated[int, "cars that learn at the same time"] = 64
+    begin_from: Annotated[str, "a model whose weights and normalisation it begins with; all else is new"] = ""
     device: Annotated[str, "where torch computes: cpu, cuda or auto; small networks are fastest on the cpu"] = "cpu"
     rewards: Annotated[Config, "the ai-config: reward weights, episode limits"] = field(default_factory=Config)
 

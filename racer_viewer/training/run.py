@@ -15,7 +15,7 @@ from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
 from racer_viewer.folders import written_whole
-from racer_viewer.training.checkpoints import CONFIG_FILE, Checkpoint, restore, save_checkpoint
+from racer_viewer.training.checkpoints import CONFIG_FILE, Checkpoint, begin_from, restore, save_checkpoint
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
 from racer_viewer.training.learner import Model, QuieterNoise, make_env, make_model
@@ -96,7 +96,9 @@ class Run:
     def _learn(self, env: VecNormalize, report: Report) -> Outcome:
         model = make_model(self.config, env)
         done = 0
-        if self._checkpoint is not None:
+        if self._checkpoint is None and self.config.begin_from:
+            begin_from(self.config.begin_from, model, env)
+        elif self._checkpoint is not None:
             restore(self._checkpoint, model, env)
             done = self._checkpoint.steps
             if done >= self.config.timesteps:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pygame
 
-Colour = tuple[int, int, int]
+from racer_viewer.ui.face import Colour as Colour
+from racer_viewer.ui.face import Face
 
 TEXT_SMALL, TEXT, TEXT_LARGE, TEXT_HUGE = 18, 22, 34, 84
 """Heights of letters at scale 1 [px]."""
@@ -15,7 +16,7 @@ MARGIN, PADDING, CORNER = 16, 12, 10
 """From the edge of the window, within a panel, and the radius of its corners, at scale 1 [px]."""
 REFERENCE_HEIGHT = 720
 """Height of a window where scale 1 is right [px]."""
-LEAST_SCALE, LARGEST_SCALE = 0.8, 4.0
+LEAST_SCALE, LARGEST_SCALE = 0.9, 4.0
 TEXTS_KEPT = 512
 
 
@@ -62,18 +63,17 @@ class Theme:
     """A palette at a scale. Letters that were drawn once are kept."""
 
     def __init__(self, scale: float = 1.0, palette: Palette = ORDINARY) -> None:
-        pygame.font.init()
         self.scale, self.palette = scale, palette
-        self._fonts: dict[int, pygame.font.Font] = {}
+        self._fonts: dict[int, Face] = {}
         self._texts: OrderedDict[tuple[str, int, Colour], pygame.Surface] = OrderedDict()
 
     def px(self, length: float) -> int:
         """A length at scale 1 in pixels of this one."""
         return max(1, round(length * self.scale))
 
-    def font(self, size: int = TEXT) -> pygame.font.Font:
+    def font(self, size: int = TEXT) -> Face:
         if size not in self._fonts:
-            self._fonts[size] = pygame.font.Font(None, self.px(size))
+            self._fonts[size] = Face(self.px(size))
         return self._fonts[size]
 
     def text(self, text: str, size: int = TEXT, colour: Colour | None = None) -> pygame.Surface:
@@ -82,7 +82,7 @@ class Theme:
         if key in self._texts:
             self._texts.move_to_end(key)
         else:
-            self._texts[key] = self.font(size).render(text, True, key[2])
+            self._texts[key] = self.font(size).render(text, key[2])
             if len(self._texts) > TEXTS_KEPT:
                 self._texts.popitem(last=False)
         return self._texts[key]
@@ -92,6 +92,25 @@ class Theme:
 
     def line_height(self, size: int = TEXT) -> int:
         return self.font(size).get_height()
+
+    def fitting(self, text: str, width: int, size: int = TEXT) -> str:
+        """The text, or its beginning with an ellipsis where it is wider than so many pixels."""
+        if self.width(text, size) <= width:
+            return text
+        while text and self.width(text + "…", size) > width:
+            text = text[:-1]
+        return text.rstrip() + "…"
+
+    def wrapped(self, text: str, width: int, size: int = TEXT) -> list[str]:
+        """The text in lines of at most so many pixels, broken between words."""
+        lines = [""]
+        for word in text.split():
+            longer = f"{lines[-1]} {word}".strip()
+            if lines[-1] and self.width(longer, size) > width:
+                lines.append(word)
+            else:
+                lines[-1] = longer
+        return lines
 
     def panel(self, width: int, height: int) -> pygame.Surface:
         """A see-through plate with round corners, in pixels."""

@@ -1,6 +1,5 @@
 """The window of an environment: what is in its pictures, and how it opens and closes."""
 
-import math
 import os
 import shutil
 import signal
@@ -16,11 +15,10 @@ import pytest
 
 from racer_env import RacerEnv
 from racer_env.engine import Driver, Simulation, Track, build_track, load_circuit
-from racer_viewer.render import ground
-from racer_viewer.render.car import BODY
-from racer_viewer.render.env_window import HEIGHT, LOOK_AHEAD, SCALE, WIDTH, EnvWindow, open_env_window
-from racer_viewer.render.hud import lap_time
+from racer_viewer.render.env_window import SIZE, EnvWindow, open_env_window
+from racer_viewer.ui.theme import ORDINARY
 
+WIDTH, HEIGHT = SIZE
 CENTRE = (WIDTH / 2, HEIGHT / 2)
 
 
@@ -41,11 +39,13 @@ def picture_of(track: Track, car: dict[str, Any], window: EnvWindow | None = Non
 
 
 def place_of_car(picture: np.ndarray) -> np.ndarray:
-    """Where most of its colour is, as x, y."""
-    found = np.argwhere((np.abs(picture.astype(int) - BODY) <= 12).all(axis=2))[:, ::-1]
+    """Where most of its colour is, as x, y; on the map in the corner it has a dot of the same colour."""
+    red = (np.abs(picture.astype(int) - ORDINARY.player) <= 12).all(axis=2)
+    red[HEIGHT // 2 :, 3 * WIDTH // 4 :] = False
+    found = np.argwhere(red)[:, ::-1]
     place = np.median(found, axis=0)
-    body = found[(np.abs(found - place) < 4.0 * SCALE).all(axis=1)]
-    assert len(body) >= 40
+    body = found[(np.abs(found - place) < 20.0).all(axis=1)]
+    assert len(body) >= 20
     return body.mean(axis=0)
 
 
@@ -68,13 +68,7 @@ def test_pictures_do_not_change_when_the_next_one_is_drawn(track: Track) -> None
 
 def test_a_car_at_rest_is_in_the_middle(track: Track) -> None:
     place = place_of_car(picture_of(track, car_of(Simulation(track))))
-    np.testing.assert_allclose(place, CENTRE, atol=4.0)
-
-
-def test_the_picture_looks_ahead_of_a_fast_car(track: Track) -> None:
-    car = car_of(Simulation(track), heading=math.pi / 2, vx=0.0, vy=160.0, speed=160.0)
-    place = place_of_car(picture_of(track, car))
-    np.testing.assert_allclose(place, (CENTRE[0], CENTRE[1] + LOOK_AHEAD * HEIGHT), atol=6.0)
+    np.testing.assert_allclose(place, CENTRE, atol=6.0)
 
 
 @pytest.mark.parametrize("name", ["track-01", "track-03"])
@@ -100,66 +94,13 @@ def test_a_car_that_was_put_elsewhere_is_followed_at_once(track: Track) -> None:
     np.testing.assert_array_equal(picture_of(track, elsewhere, window), picture_of(track, elsewhere))
 
 
-def test_every_surface_is_where_the_engine_has_it(track: Track) -> None:
-    far = [200.0] * 9
-    simulation = Simulation(track)
-    inner, outer, edge = track.inner[5], track.outer[5], track.outer_road[5]
-    away = (outer - inner) / np.hypot(*(outer - inner))
-    seen = {
-        "asphalt": (edge - 6.0 * away, ground.ASPHALT[0]),
-        "shoulder": (edge + 6.0 * away, ground.SHOULDER[0]),
-        "runoff": (outer - 3.0 * away, ground.RUNOFF),
-        "wall": (outer + 0.4 * away, ground.WALL),
-        "grass": (outer + 20.0 * away, ground.GRASS[0]),
-    }
-    for name, (point, colour) in seen.items():
-        x, y = point.tolist()
-        picture = picture_of(track, car_of(simulation, x=x + 40.0, y=y, rays=far))
-        at = picture[HEIGHT // 2, round(WIDTH / 2 - 40.0 * SCALE)]
-        np.testing.assert_allclose(at.astype(int), colour, atol=16, err_msg=name)
-
-
-def test_a_ray_has_a_dot_where_it_meets_the_wall(track: Track) -> None:
-    simulation = Simulation(track)
-    car, blind = car_of(simulation), car_of(simulation, rays=[200.0] * 9)
-    changed = (picture_of(track, car) != picture_of(track, blind)).any(axis=2)
-    dots = 0
-    for length, angle in zip(car["rays"], np.linspace(-math.pi / 2, math.pi / 2, 9), strict=True):
-        direction = car["heading"] + angle
-        x = round(CENTRE[0] + length * SCALE * math.cos(direction))
-        y = round(CENTRE[1] - length * SCALE * math.sin(direction))
-        if 4 <= x < WIDTH - 4 and 4 <= y < HEIGHT - 100:
-            assert changed[y - 2 : y + 3, x - 2 : x + 3].all()
-            dots += 1
-    assert dots >= 2
-
-
-def test_the_front_wheels_steer_and_the_brake_lights_up(track: Track) -> None:
-    simulation = Simulation(track)
-    plain = picture_of(track, car_of(simulation))
-    for change in ({"steer": 1.0}, {"steer": -1.0}, {"brake": 1.0}):
-        there = np.argwhere((picture_of(track, car_of(simulation, **change)) != plain).any(axis=2))
-        assert len(there) >= 8
-        assert (np.abs(there - CENTRE[::-1]) < 4.0 * SCALE).all()
-
-
 def test_figures_follow_the_car(track: Track) -> None:
     simulation = Simulation(track)
     plain = picture_of(track, car_of(simulation))
-    for change in ({"speed": 88.0}, {"lap": 7}, {"lap_ticks": 100}, {"last_lap_ticks": 555}):
+    for change in ({"lap": 7}, {"lap_ticks": 100}, {"last_lap_ticks": 555}):
         there = np.argwhere((picture_of(track, car_of(simulation, **change)) != plain).any(axis=2))
         assert len(there) > 10
-        assert (there[:, 0] > HEIGHT - 100).all()
-
-
-def test_lap_times_have_minutes_only_when_they_need_them() -> None:
-    assert [lap_time(ticks) for ticks in (0, 1069, 3599, 3600, 3747)] == [
-        "0.00",
-        "17.82",
-        "59.98",
-        "1:00.00",
-        "1:02.45",
-    ]
+        assert (there[:, 1] < 0.3 * WIDTH).all()
 
 
 def test_another_track_is_another_picture_and_the_first_comes_back(track: Track) -> None:
@@ -172,15 +113,6 @@ def test_another_track_is_another_picture_and_the_first_comes_back(track: Track)
 def test_a_track_without_a_name_can_be_drawn(track: Track) -> None:
     bare = build_track(track.control_points)
     place_of_car(picture_of(bare, car_of(Simulation(bare))))
-
-
-def test_tiles_do_not_pile_up(track: Track, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ground, "TILES_KEPT", 30)
-    shown = ground.Ground(track, SCALE)
-    surface = pygame.Surface((WIDTH, HEIGHT), depth=32)
-    for left in range(0, 3000, 200):
-        shown.draw(surface, left, 0)
-    assert len(shown._tiles) <= 30
 
 
 def test_an_environment_draws_pictures_without_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,6 +148,8 @@ def test_a_window_shows_what_a_picture_shows(track: Track) -> None:
     window, car = open_env_window(True), car_of(Simulation(track))
     assert window.draw(track, car) is None
     assert window._screen is not None
+    for _ in range(60):
+        window.draw(track, car)
     shown = pygame.surfarray.array3d(window._screen.surface).swapaxes(0, 1)
     np.testing.assert_array_equal(shown, picture_of(track, car))
     window.close()

@@ -1,0 +1,201 @@
+"""The window and its loop: a fixed 60 Hz for everything that moves, as many pictures as the frame limit allows."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import pygame
+
+from racer_viewer.engine_room import EngineRoom
+from racer_viewer.modes.help import HelpScreen
+from racer_viewer.modes.menu import MenuScreen
+from racer_viewer.modes.screen import Screen, Stage
+from racer_viewer.settings import Settings, SettingsFile
+from racer_viewer.sound import SoundStage, open_sound
+from racer_viewer.ui.adapter import Adapter
+from racer_viewer.ui.intents import Close, Do, Intent
+from racer_viewer.ui.paint import toast
+
+TITLE = "Racer"
+LEAST_SIZE = (960, 540)
+TICK = 1.0 / 60.0
+LONGEST_PAUSE = 0.25
+"""After a longer one (the window was dragged, the machine slept) the game goes on from where it was [s]."""
+SPIN = 0.0015
+"""Before a frame is due the loop looks at the clock instead of sleeping, which is not that exact [s]."""
+
+
+AHEAD = 0.005
+"""Time left before a frame that is worth preparing something in [s]."""
+
+
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+"""Variables by which SDL finds a display on Linux."""
+
+
+class NoDisplayError(Exception):
+    """There is no display to open a window on."""
+
+
+class App:
+    """One window from its opening to its end."""
+
+    def __init__(self, data: Path, first: Callable[[Stage], Screen] = MenuScreen) -> None:
+        settings_file = SettingsFile(data)
+        settings = settings_file.load()
+        self._window = self._open_window(settings)
+        self._adapter = Adapter(settings.bindings)
+        self.sound: SoundStage = open_sound(settings.volume)
+        self.stage = Stage(settings_file, settings, data, EngineRoom(), self.sound)
+        self.stage.on_settings.append(self._apply)
+        self._applied = settings
+        self._muted = False
+        self._left_over = 0.0
+        self._closed = False
+        self.frames = 0
+        self.stage.fit(self.surface.get_size())
+        self.stage.push(first(self.stage))
+        if settings_file.problem:
+            self.stage.say(settings_file.problem)
+
+    def run(self) -> None:
+        """Until the last screen is closed."""
+        last = due = time.perf_counter()
+        try:
+            while self.stage.screens:
+                now = time.perf_counter()
+                self.frame(now - last)
+                last = now
+                if self.frames == 1:
+                    self.stage.room.start()
+                due = self._wait_for(due)
+        finally:
+            self.close()
+
+    def frame(self, elapsed: float) -> None:
+        """One picture, after so many seconds since the one before."""
+        for intent in self._adapter.intents(pygame.event.get()):
+            self._handle(intent)
+        self._left_over = min(self._left_over + elapsed, LONGEST_PAUSE)
+        while self._left_over >= TICK and self.stage.screens:
+            self._left_over -= TICK
+            self._tick()
+        if self.stage.screens:
+            self.draw(self._left_over / TICK)
+            self._window.flip()
+            self.frames += 1
+
+    def draw(self, share: float) -> None:
+        """The screen on top; if that is see-through, over the last one that is not."""
+        surface = self.surface
+        self.stage.fit(surface.get_size())
+        screens = self.stage.screens
+        lowest = max((number for number, screen in enumerate(screens) if not screen.see_through), default=0)
+        for screen in dict.fromkeys((screens[lowest], screens[-1])):
+            screen.draw(surface, share if screen is screens[-1] else 1.0)
+        if self.stage.said_ticks:
+            toast(surface, self.stage.theme, self.stage.said)
+
+    def close(self) -> None:
+        """Also remembers how large the window was."""
+        if self._closed:
+            return
+        self._closed = True
+        size = self._window.size
+        if size != self.stage.settings.window and not self.stage.settings.full_screen:
+            self.stage.change(window=size)
+        self.stage.quit()
+        self.sound.close()
+        self._window.destroy()
+
+    @property
+    def surface(self) -> pygame.Surface:
+        return self._window.get_surface()
+
+    def _tick(self) -> None:
+        stage = self.stage
+        stage.said_ticks = max(0, stage.said_ticks - 1)
+        if stage.top is not None:
+            for below in stage.screens[:-1]:
+                if isinstance(below, MenuScreen):
+                    below.tick(self._adapter.controls())
+            stage.top.tick(self._adapter.controls())
+
+    def _handle(self, intent: Intent) -> None:
+        stage = self.stage
+        if isinstance(intent, Close):
+            stage.quit()
+        elif intent == Do.FULL_SCREEN:
+            stage.change(full_screen=not stage.settings.full_screen)
+        elif intent == Do.SCREENSHOT:
+            self._save_screenshot()
+        elif intent == Do.MUTE:
+            self._muted = not self._muted
+            self.sound.set_volume(0.0 if self._muted else stage.settings.volume)
+            stage.say("Sound off" if self._muted else "Sound on")
+        elif stage.top is not None and intent == Do.HELP and not isinstance(stage.top, HelpScreen):
+            stage.push(HelpScreen(stage))
+        elif stage.top is not None:
+            top = stage.top
+            top.handle(intent)
+            if stage.top is not top:
+                self._adapter.let_go()
+
+    def _apply(self, settings: Settings) -> None:
+        """What the window itself has to do with settings."""
+        before, self._applied = self._applied, settings
+        self._adapter.bindings = settings.bindings
+        if not self._muted:
+            self.sound.set_volume(settings.volume)
+        if settings.full_screen != before.full_screen:
+            if settings.full_screen:
+                self._window.set_fullscreen(desktop=True)
+            else:
+                self._window.set_windowed()
+
+    def _open_window(self, settings: Settings) -> pygame.Window:
+        """A window as the settings have it; cursor keys, mouse and gamepads come with it."""
+        os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")
+        os.environ.setdefault("SDL_WINDOWS_DPI_AWARENESS", "permonitorv2")
+        if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in DISPLAYS):
+            raise NoDisplayError("neither DISPLAY nor WAYLAND_DISPLAY is set")
+        try:
+            pygame.display.init()
+            pygame.joystick.init()
+            window = pygame.Window(TITLE, tuple(map(max, settings.window, LEAST_SIZE)), resizable=True)
+            window.get_surface()
+        except pygame.error as error:
+            raise NoDisplayError(str(error)) from None
+        window.minimum_size = LEAST_SIZE
+        if settings.full_screen:
+            window.set_fullscreen(desktop=True)
+        return window
+
+    def _wait_for(self, due: float) -> float:
+        """Until the next picture is due; returns when that was."""
+        limit = self.stage.settings.frame_limit
+        now = time.perf_counter()
+        if not limit:
+            return now
+        due = max(due + 1.0 / limit, now - 1.0 / limit)
+        while due - now > AHEAD and self.stage.top is not None and self.stage.top.draw_ahead():
+            now = time.perf_counter()
+        if due - now > SPIN:
+            time.sleep(due - now - SPIN)
+        while time.perf_counter() < due:
+            pass
+        return due
+
+    def _save_screenshot(self) -> None:
+        path = self.stage.data / "screenshots" / f"racer-{datetime.now():%Y%m%d-%H%M%S}.png"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pygame.image.save(self.surface, path)
+            self.stage.say(f"Saved as {path}")
+        except (OSError, pygame.error) as error:
+            self.stage.say(f"The screenshot could not be saved: {error}")

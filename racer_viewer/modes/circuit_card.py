@@ -1,0 +1,95 @@
+"""A circuit as a picture with its figures: for choosing one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pygame
+from numpy.typing import NDArray
+
+from racer_env.engine import Circuit, Track, load_circuit
+from racer_viewer.modes.medals import MEDALS
+from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL, Theme
+
+if TYPE_CHECKING:
+    from racer_viewer.records import Entry
+
+ROAD, EDGE = (196, 202, 198), (70, 78, 82)
+SMOOTHING = 2
+
+
+class CircuitCard:
+    """Draws the circuit that is chosen, at the right of the list. Pictures that were drawn once are kept."""
+
+    def __init__(self) -> None:
+        self._pictures: dict[tuple[str, tuple[int, int]], pygame.Surface] = {}
+
+    def draw(
+        self, surface: pygame.Surface, theme: Theme, circuit: Circuit, area: pygame.Rect, best: Entry | None
+    ) -> None:
+        left = area.right + theme.px(40)
+        room = pygame.Rect(left, area.y, surface.get_width() - left - theme.px(32), area.height)
+        if room.width < theme.px(220):
+            return
+        room.width = min(room.width, theme.px(640))
+        text_height = theme.px(120)
+        picture = self._picture(circuit, (room.width, max(theme.px(120), room.height - text_height)), theme)
+        surface.blit(picture, room.topleft)
+        y = room.y + picture.get_height() + theme.px(PADDING)
+        surface.blit(theme.text(circuit.name, TEXT_LARGE), (left, y))
+        y += theme.line_height(TEXT_LARGE) + theme.px(2)
+        length = f"{load_circuit(circuit.id).length:,.0f} units"
+        line = f"{length} · {circuit.description}"
+        surface.blit(
+            theme.text(theme.fitting(line, room.width, TEXT_SMALL + 1), TEXT_SMALL + 1, theme.palette.faint), (left, y)
+        )
+        y += theme.line_height(TEXT_SMALL + 1) + theme.px(8)
+        self._draw_times(surface, theme, circuit, best, left, y)
+
+    def _draw_times(
+        self, surface: pygame.Surface, theme: Theme, circuit: Circuit, best: Entry | None, x: int, y: int
+    ) -> None:
+        """Your best lap, and what earns a medal."""
+        yours = f"record {best.best_lap / 60:.2f} s ({best.driver})" if best else "no record yet"
+        text = theme.text(yours, TEXT, theme.palette.good if best else theme.palette.faint)
+        surface.blit(text, (x, y))
+        x += text.get_width() + theme.px(24)
+        if circuit.medals is None:
+            return
+        for name, colour in MEDALS.items():
+            pygame.draw.aacircle(surface, colour, (x, y + text.get_height() // 2), theme.px(6))
+            figure = theme.text(f"{getattr(circuit.medals, name):.2f}", TEXT)
+            surface.blit(figure, (x + theme.px(12), y))
+            x += figure.get_width() + theme.px(32)
+
+    def _picture(self, circuit: Circuit, size: tuple[int, int], theme: Theme) -> pygame.Surface:
+        key = circuit.id, size
+        if key not in self._pictures:
+            if len(self._pictures) > 16:
+                self._pictures.clear()
+            self._pictures[key] = _drawn(load_circuit(circuit.id), size, theme)
+        return self._pictures[key]
+
+
+def _drawn(track: Track, size: tuple[int, int], theme: Theme) -> pygame.Surface:
+    """The road as wide as it is, to scale, with its start line."""
+    canvas = pygame.Surface((size[0] * SMOOTHING, size[1] * SMOOTHING), pygame.SRCALPHA, 32)
+    low = np.minimum(track.inner_road.min(axis=0), track.outer_road.min(axis=0))
+    high = np.maximum(track.inner_road.max(axis=0), track.outer_road.max(axis=0))
+    room = np.array(canvas.get_size()) - 8 * SMOOTHING
+    scale = float((room / (high - low)).min())
+    margin = 4 * SMOOTHING
+
+    def place(points: NDArray[np.float64]) -> list[tuple[float, float]]:
+        return [(margin + (x - low[0]) * scale, margin + (high[1] - y) * scale) for x, y in points.tolist()]
+
+    inner, outer = place(track.inner_road), place(track.outer_road)
+    for a, b, c, d in zip(inner, inner[1:], outer[1:], outer, strict=False):
+        pygame.draw.polygon(canvas, ROAD, (a, b, c, d))
+        pygame.draw.polygon(canvas, ROAD, (a, b, c, d), 1)
+    for line in (inner, outer):
+        pygame.draw.lines(canvas, EDGE, True, line, SMOOTHING)
+    start, end = place(track.gates[0, :4].reshape(2, 2))
+    pygame.draw.line(canvas, theme.palette.accent, start, end, 3 * SMOOTHING)
+    return pygame.transform.smoothscale(canvas, size)

@@ -1,0 +1,85 @@
+"""A car on the road, seen: what playing, watching and replaying have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from racer_viewer.modes.screen import Key, Screen, Stage
+from racer_viewer.render.camera import Mode
+from racer_viewer.render.overlays import Overlays
+from racer_viewer.render.scene import Scene, SceneOptions
+from racer_viewer.snapshot import Snapshot
+from racer_viewer.ui.intents import Do, Drag, Intent, Scroll
+
+if TYPE_CHECKING:
+    import pygame
+
+TOGGLED = (Do.RAYS, Do.REWARD, Do.INPUTS, Do.AGENT, Do.PHYSICS, Do.TIMING, Do.MAP, Do.GATES, Do.NAMES)
+"""What is shown or not, each by a key."""
+CAMERAS = {
+    Mode.FOLLOW: "Camera: follows the car",
+    Mode.WHOLE: "Camera: the whole circuit",
+    Mode.FREE: "Camera: drag to move, wheel to zoom",
+}
+"""In the order in which one key goes through them."""
+ZOOM_STEP = 1.15
+"""Of one click of the mouse wheel."""
+
+
+class DrivingScreen(Screen):
+    """Draws the last two snapshots, and what lies between them."""
+
+    def __init__(self, app: Stage, first: Snapshot) -> None:
+        super().__init__(app)
+        self._scene, self._overlays = Scene(app.theme), Overlays(app.theme)
+        self.before = self.after = first
+        self._scene.tick(first)
+        self._overlays.tick(first)
+
+    def keys(self) -> Sequence[Key]:
+        toggles = [(self.app.key_of(what), what.value) for what in TOGGLED]
+        return (("Esc", "pause"), (self.app.key_of(Do.CAMERA), "camera"), *toggles)
+
+    def show(self, snapshot: Snapshot) -> None:
+        """A tick has passed, and this is what there is to see now."""
+        self.before, self.after = self.after, snapshot
+        self._scene.tick(snapshot)
+        self._overlays.tick(snapshot)
+
+    def begin_at(self, snapshot: Snapshot) -> None:
+        """Something else begins: nothing moves from what was shown before to this."""
+        self.before = self.after = snapshot
+        self._scene.tick(snapshot)
+        self._overlays.tick(snapshot)
+
+    def handle(self, intent: Intent) -> None:
+        shown = self.app.settings.overlays
+        match intent:
+            case Do() if intent in TOGGLED:
+                name = intent.value
+                others = tuple(each for each in shown if each != name)
+                self.app.change(overlays=others if name in shown else (*shown, name))
+            case Do.CAMERA:
+                camera, modes = self._scene.camera, list(CAMERAS)
+                camera.mode = modes[(modes.index(camera.mode) + 1) % len(modes)]
+                self.app.say(CAMERAS[camera.mode])
+            case Drag(dx=dx, dy=dy):
+                self._scene.camera.drag(dx, dy)
+            case Scroll(steps, x, y):
+                self._scene.camera.zoom(ZOOM_STEP**steps, (x, y))
+            case _:
+                pass
+
+    def draw_ahead(self) -> bool:
+        return self._scene.draw_ahead()
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        theme, shown = self.app.theme, self.app.settings.overlays
+        if self._overlays.theme is not theme:
+            self._scene.use(theme)
+            self._overlays = self._overlays.with_theme(theme)
+        options = SceneOptions(rays="rays" in shown, gates="gates" in shown, names="names" in shown)
+        self._scene.draw(surface, self.before, self.after, share, options)
+        if self.app.top is self:
+            self._overlays.draw(surface, self.after, shown, self.app.settings.units)

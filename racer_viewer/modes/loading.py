@@ -1,0 +1,77 @@
+"""Waiting for the engine, with word of how far it is; Esc goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.screen import Screen, Stage
+from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.paint import footer, shade
+from racer_viewer.ui.theme import TEXT, TEXT_LARGE
+
+if TYPE_CHECKING:
+    import pygame
+
+BAR_WIDTH, BAR_HEIGHT = 420, 10
+"""At scale 1 [px]."""
+
+
+def open_when_ready(app: Stage, make: Callable[[], Screen]) -> None:
+    """Open a screen that needs the engine: at once if that is ready, else as soon as it is."""
+    if app.room.ready:
+        open_safely(app, make)
+    else:
+        app.push(LoadingScreen(app, make))
+
+
+def open_safely(app: Stage, make: Callable[[], Screen]) -> None:
+    """Open a screen; what the user can do something about is shown as a message instead."""
+    from racer_env.errors import RacerError
+
+    try:
+        app.push(make())
+    except (RacerError, OSError) as error:
+        app.push(MessageScreen(app, "That did not work", str(error)))
+
+
+class LoadingScreen(Screen):
+    see_through = True
+
+    def __init__(self, app: Stage, make: Callable[[], Screen]) -> None:
+        super().__init__(app)
+        self._make = make
+
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        return (("Esc", "back"),)
+
+    def handle(self, intent: Intent) -> None:
+        if intent == Do.BACK:
+            self.app.pop()
+
+    def tick(self, controls: Controls) -> None:
+        room = self.app.room
+        if room.problem:
+            self.app.pop()
+            self.app.push(MessageScreen(self.app, "The engine does not start", room.problem))
+        elif room.ready:
+            self.app.pop()
+            open_safely(self.app, self._make)
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        import pygame
+
+        theme, room = self.app.theme, self.app.room
+        surface.blit(shade(surface.get_size(), 200), (0, 0))
+        middle = surface.get_height() // 2
+        title = theme.text("Starting the engine", TEXT_LARGE)
+        surface.blit(title, title.get_rect(center=(surface.get_width() // 2, middle - theme.px(44))))
+        bar = pygame.Rect(0, 0, theme.px(BAR_WIDTH), theme.px(BAR_HEIGHT))
+        bar.center = (surface.get_width() // 2, middle)
+        pygame.draw.rect(surface, theme.palette.line, bar, border_radius=bar.height // 2)
+        done = pygame.Rect(bar.topleft, (round(bar.width * max(0.02, room.done)), bar.height))
+        pygame.draw.rect(surface, theme.palette.accent, done, border_radius=bar.height // 2)
+        text = theme.text("It is compiled once on this machine, and takes some seconds", TEXT, theme.palette.faint)
+        surface.blit(text, text.get_rect(center=(surface.get_width() // 2, middle + theme.px(34))))
+        footer(surface, theme, self.keys())

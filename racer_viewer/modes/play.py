@@ -1,0 +1,128 @@
+"""Play: a person drives, against the clock, the ghost of the record, and agents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.pause import PauseScreen
+from racer_viewer.modes.race import Race
+from racer_viewer.modes.results import ResultsScreen
+from racer_viewer.modes.screen import Key, Stage
+from racer_viewer.modes.wheel import Wheel
+from racer_viewer.records import medal_for
+from racer_viewer.sound import car_sound
+from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.paint import centred
+from racer_viewer.ui.theme import TEXT_HUGE, TEXT_LARGE
+
+if TYPE_CHECKING:
+    import pygame
+
+COUNTDOWN_TICKS = 180
+"""3, 2, 1, each a second."""
+GO_TICKS = 50
+FLASH_TICKS = 150
+"""How long a lap time stays in the middle."""
+
+
+class PlayScreen(DrivingScreen):
+    """From the countdown to the last lap."""
+
+    def __init__(self, app: Stage, race: Race, laps: int) -> None:
+        super().__init__(app, race.snapshot())
+        self.race, self._laps = race, laps
+        self._wheel = Wheel()
+        self._countdown = COUNTDOWN_TICKS
+        self._since_go = 0
+        self._flash, self._flash_ticks, self._flash_good = "", 0, True
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the countdown is still running."""
+        return self._countdown > 0
+
+    def keys(self) -> Sequence[Key]:
+        return (("Esc", "pause"), (self.app.key_of(Do.RESTART), "restart"), *super().keys()[1:])
+
+    def handle(self, intent: Intent) -> None:
+        if intent == Do.BACK:
+            self.app.push(PauseScreen(self.app, self))
+        elif intent == Do.RESTART:
+            self.restart()
+        else:
+            super().handle(intent)
+
+    def restart(self) -> None:
+        """From the line again; what was driven so far is gone."""
+        self.race.restart()
+        self._wheel.let_go()
+        self._countdown, self._since_go, self._flash_ticks = COUNTDOWN_TICKS, 0, 0
+        self.begin_at(self.race.snapshot())
+
+    def tick(self, controls: Controls) -> None:
+        self._flash_ticks = max(0, self._flash_ticks - 1)
+        if self._countdown:
+            self._count_down()
+            return
+        self._since_go += 1
+        car = self.race.car
+        finished = self.race.step(self._wheel.turn(controls, float(car["speed"])))
+        self.show(self.race.snapshot())
+        self.app.speaker.tick(car_sound(self.race.car))
+        if finished is not None:
+            self._announce(finished.ticks)
+            if self._laps and len(self.race.laps) >= self._laps:
+                self.finish()
+
+    def finish(self) -> None:
+        """Show the results; from there it goes on to another race or back to the menu."""
+        self.app.push(ResultsScreen(self.app, self))
+
+    def shown(self) -> None:
+        self.app.speaker.resume()
+
+    def covered(self) -> None:
+        self.app.speaker.pause()
+
+    def closed(self) -> None:
+        self.app.speaker.pause()
+        self.race.close()
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        super().draw(surface, share)
+        if self.app.top is not self:
+            return
+        theme = self.app.theme
+        middle = surface.get_height() // 3
+        if self._countdown:
+            seconds = -(-self._countdown // 60)
+            centred(
+                surface, theme, str(seconds), middle - theme.px(TEXT_HUGE) // 2, 2 * TEXT_HUGE, theme.palette.accent
+            )
+        elif self._since_go < GO_TICKS:
+            centred(surface, theme, "GO", middle - theme.px(TEXT_HUGE) // 2, 2 * TEXT_HUGE, theme.palette.good)
+        elif self._flash_ticks:
+            colour = theme.palette.good if self._flash_good else theme.palette.text
+            centred(surface, theme, self._flash, theme.px(24), TEXT_LARGE, colour)
+
+    def _count_down(self) -> None:
+        if self._countdown % 60 == 0:
+            self.app.speaker.play("beep")
+        self._countdown -= 1
+        if not self._countdown:
+            self.app.speaker.play("go")
+
+    def _announce(self, ticks: int) -> None:
+        """A lap's time in the middle of the screen, with its medal if it earned one."""
+        laps = self.race.laps
+        best_before = min((lap.ticks for lap in laps[:-1]), default=None)
+        self._flash_good = best_before is None or ticks < best_before
+        circuit = self.race.track.circuit
+        medal = medal_for(circuit, ticks) if circuit is not None else None
+        self._flash = f"{ticks / 60:.2f} s" + (f"   {medal}" if medal else "")
+        self._flash_ticks = FLASH_TICKS
+        ghost = self.race.ghost
+        record = ghost.best_lap.ticks if ghost is not None and ghost.best_lap is not None else None
+        self.app.speaker.play("record" if record is not None and ticks < record else "lap")

@@ -1,0 +1,158 @@
+"""Screens, and the stack that they lie on. Nothing here needs a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from racer_viewer.settings import Settings, SettingsFile
+from racer_viewer.ui.bindings import key_name
+from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, Theme, fitting_scale
+
+if TYPE_CHECKING:
+    import pygame
+
+    from racer_viewer.engine_room import EngineRoom
+    from racer_viewer.records import Records
+    from racer_viewer.sound import Effect, SoundStage
+
+Key = tuple[str, str]
+"""What to press, and what it does."""
+
+SAID_TICKS = 240
+"""How long a message stays."""
+
+
+class Screen:
+    """One thing that the user does. It is drawn over the screen below it if it is see-through."""
+
+    see_through = False
+
+    def __init__(self, app: Stage) -> None:
+        self.app = app
+
+    def keys(self) -> Sequence[Key]:
+        """For the line at the bottom, and for the help."""
+        return ()
+
+    def handle(self, intent: Intent) -> None:
+        """Something was pressed, pointed at or dropped."""
+
+    def tick(self, controls: Controls) -> None:
+        """A sixtieth of a second has passed."""
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        """`share` of the next tick has passed already."""
+
+    def draw_ahead(self) -> bool:
+        """There is time before the next picture: prepare a little of what it may need; False if there is nothing."""
+        return False
+
+    def shown(self) -> None:
+        """It is on top now, for the first time or again."""
+
+    def covered(self) -> None:
+        """Another one was put on top of it."""
+
+    def closed(self) -> None:
+        """It was taken from the stack."""
+
+
+@dataclass
+class Stage:
+    """What all screens share, and the stack of them. The top one is played; the app ends when there is none."""
+
+    settings_file: SettingsFile
+    settings: Settings
+    data: Path
+    room: EngineRoom
+    speaker: SoundStage
+    theme: Theme = field(default_factory=Theme)
+    screens: list[Screen] = field(default_factory=list)
+    said: str = ""
+    said_ticks: int = 0
+    on_settings: list[Callable[[Settings], None]] = field(default_factory=list)
+    """Told when settings change: the window is interested in some of them."""
+    _records: Records | None = None
+
+    @property
+    def top(self) -> Screen | None:
+        return self.screens[-1] if self.screens else None
+
+    def push(self, screen: Screen) -> None:
+        if self.top is not None:
+            self.top.covered()
+        self.screens.append(screen)
+        screen.shown()
+
+    def pop(self) -> None:
+        if self.screens:
+            self.screens.pop().closed()
+        if self.top is not None:
+            self.top.shown()
+
+    def back_to(self, kind: type[Screen]) -> None:
+        """Close screens until one of this kind is on top."""
+        while self.screens and not isinstance(self.screens[-1], kind):
+            self.screens.pop().closed()
+        if self.top is not None:
+            self.top.shown()
+
+    def quit(self) -> None:
+        while self.screens:
+            self.screens.pop().closed()
+
+    def say(self, text: str) -> None:
+        """A line over whatever is shown, for a while."""
+        self.said, self.said_ticks = text, SAID_TICKS
+
+    def change(self, **values: object) -> None:
+        """Change settings; they are saved at once."""
+        self.settings = self.settings.changed(**values)
+        self.settings_file.save(self.settings)
+        if self.settings_file.problem:
+            self.say(self.settings_file.problem)
+            self.settings_file.problem = ""
+        for told in self.on_settings:
+            told(self.settings)
+
+    @property
+    def records(self) -> Records:
+        """Opened when somebody asks."""
+        if self._records is None:
+            from racer_viewer.records import Records
+
+            self._records = Records(self.data / "records.sqlite")
+        return self._records
+
+    def fit(self, size: tuple[int, int]) -> None:
+        """Letters and panels for a window of this size."""
+        scale = fitting_scale(size, self.settings.ui_scale)
+        palette = COLOUR_BLIND if self.settings.colour_blind else ORDINARY
+        if (scale, palette) != (self.theme.scale, self.theme.palette):
+            self.theme = Theme(scale, palette)
+
+    def key_of(self, what: str) -> str:
+        """The first key that does it, as it is shown."""
+        keys = self.settings.bindings.get(what, ())
+        return key_name(keys[0]) if keys else "–"
+
+
+MENU_KEYS: tuple[Key, ...] = (
+    ("Up Down", "choose"),
+    ("Left Right", "change"),
+    ("Enter", "accept"),
+    ("Esc", "back"),
+    ("F1", "help"),
+)
+DO_SOUNDS: dict[Do, Effect] = {
+    Do.UP: "move",
+    Do.DOWN: "move",
+    Do.LEFT: "move",
+    Do.RIGHT: "move",
+    Do.ACCEPT: "accept",
+    Do.BACK: "back",
+}

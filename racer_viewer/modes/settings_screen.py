@@ -1,0 +1,116 @@
+"""Settings: changed at once, remembered at once."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from racer_viewer.modes.lists import ListScreen
+from racer_viewer.modes.screen import Stage
+from racer_viewer.settings import FRAME_LIMITS, UNITS, Settings
+from racer_viewer.ui.bindings import DEFAULT_BINDINGS, NAMES, key_name, rebound
+from racer_viewer.ui.intents import Controls, Do, Intent, Pressed
+from racer_viewer.ui.items import Button, Choice, Item, Slider, toggle
+
+
+class SettingsScreen(ListScreen):
+    title = "Settings"
+
+    def __init__(self, app: Stage) -> None:
+        super().__init__(app, _items(app))
+
+
+def _items(app: Stage) -> list[Item]:
+    now = app.settings
+    limits = [f"{limit} fps" if limit else "none" for limit in FRAME_LIMITS]
+    return [
+        Slider(
+            "Volume", "M turns the sound off and on", high=1.0, step=0.05, number=now.volume, unit="%",
+            changed=lambda number: app.change(volume=number),
+        ),
+        Choice(
+            "Speed in", options=UNITS, chosen=UNITS.index(now.units),
+            changed=lambda number: app.change(units=UNITS[number]),
+        ),
+        Slider(
+            "Size of letters and panels", low=0.6, high=2.0, step=0.1, number=now.ui_scale, unit="%",
+            changed=lambda number: app.change(ui_scale=number),
+        ),
+        toggle(
+            "Colours for colour-blind eyes", now.colour_blind, lambda on: app.change(colour_blind=on),
+            "Blue and orange instead of green and red",
+        ),
+        Choice(
+            "Frame limit", "Cars always move in 60 ticks a second: a lap time does not depend on this",
+            options=limits, chosen=FRAME_LIMITS.index(now.frame_limit) if now.frame_limit in FRAME_LIMITS else 1,
+            changed=lambda number: app.change(frame_limit=FRAME_LIMITS[number]),
+        ),
+        toggle("Full screen", now.full_screen, lambda on: app.change(full_screen=on), "F11, anywhere"),
+        Button("Keys", "Choose the keys for driving and for what is shown", do=lambda: app.push(KeysScreen(app))),
+        Button("Back to the defaults", "All settings but your keys", do=lambda: _to_defaults(app)),
+    ]  # fmt: skip
+
+
+def _to_defaults(app: Stage) -> None:
+    fresh = Settings(bindings=app.settings.bindings, window=app.settings.window)
+    app.change(**{name: getattr(fresh, name) for name in fresh.__struct_fields__})
+    app.say("All settings are as they were at first")
+    if isinstance(app.top, SettingsScreen):
+        app.top.list.items = _items(app)
+
+
+class KeysScreen(ListScreen):
+    """Choose a line, press Enter, press the new key."""
+
+    title = "Keys"
+
+    def __init__(self, app: Stage) -> None:
+        super().__init__(app)
+        self._waiting: str | None = None
+        self._just_chosen = False
+        """The key that was chosen means something else too, which is not wanted now."""
+        self._fill()
+
+    @property
+    def subtitle(self) -> str:
+        return f"Press the key for: {NAMES[self._waiting]} (Esc to leave it)" if self._waiting else ""
+
+    def handle(self, intent: Intent) -> None:
+        if self._just_chosen and isinstance(intent, Do):
+            return
+        if self._waiting is None:
+            super().handle(intent)
+        elif isinstance(intent, Pressed):
+            self._choose(intent.key)
+
+    def tick(self, controls: Controls) -> None:
+        self._just_chosen = False
+
+    def _choose(self, key: str) -> None:
+        name, self._waiting, self._just_chosen = self._waiting, None, True
+        assert name is not None
+        if key != "escape":
+            bindings = rebound(self.app.settings.bindings, name, key)
+            if bindings == self.app.settings.bindings and key not in bindings[name]:
+                self.app.say(f"{key_name(key)} always does the same: choose another key")
+            self.app.change(bindings=bindings)
+        self._fill()
+
+    def _wait(self, name: str) -> None:
+        self._waiting = name
+
+    def _fill(self) -> None:
+        bindings = self.app.settings.bindings
+        lines: list[Item] = [
+            Button(
+                label,
+                "Enter, then the new key",
+                do=partial(self._wait, name),
+                note=" or ".join(key_name(key) for key in bindings[name]),
+            )
+            for name, label in NAMES.items()
+        ]
+        self.list.items = [*lines, Button("Back to the defaults", do=self._defaults)]
+
+    def _defaults(self) -> None:
+        self.app.change(bindings=dict(DEFAULT_BINDINGS))
+        self._fill()

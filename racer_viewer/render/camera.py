@@ -1,0 +1,259 @@
+"""Where the picture is on the track: it follows a car, shows the whole circuit, or goes where the user drags it."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from racer_env.engine import Track
+from racer_env.engine.car import MAX_SPEED
+from racer_viewer.snapshot import Snapshot
+
+REFERENCE_HEIGHT = 720
+"""Scales are given for a window of this height [px]; a larger one shows the same, larger."""
+REST_SCALE = 6.5
+"""Of the view that follows a car at rest [px per unit]."""
+FAST_SCALE = REST_SCALE / math.sqrt(2.0)
+"""And of one that is fast: just a level of the ground, which is then drawn as it is."""
+SLOW, FAST = 20.0, 135.0
+"""Between these speeds the scale changes [units/s]."""
+ZOOM_STEP, LOOK_AHEAD_STEP, FREE_STEP = 0.025, 0.06, 0.3
+"""Part of the way that scale, look-ahead and a free view move in one tick."""
+LOOK_AHEAD = (0.25, 0.22)
+"""How far from the middle a car at top speed is, of width and height."""
+JUMP = 20.0
+"""A car that is this far from where it was did not drive there [units]."""
+FREE_SCALES = (0.25, 40.0)
+"""Least and most of a free view [px per unit]."""
+ROAM = 400.0
+"""How far beyond a track a free view may go [units]."""
+GLIDE_TICKS = 30
+"""From one way of looking to another."""
+MARGIN = 0.04
+"""Around the whole track, of the window's height."""
+_SETTLED = 2e-4
+
+
+class Mode(enum.Enum):
+    """FOLLOW a car, the WHOLE track, or FREE."""
+
+    FOLLOW = "follow"
+    WHOLE = "whole"
+    FREE = "free"
+
+
+class Insets(NamedTuple):
+    """Parts of the window that panels cover [px]."""
+
+    left: int = 0
+    top: int = 0
+    right: int = 0
+    bottom: int = 0
+
+
+@dataclass(frozen=True)
+class View:
+    """A window's look on the world: the point x, y in its middle, and its scale [px per unit]."""
+
+    x: float
+    y: float
+    scale: float
+    size: tuple[int, int]
+
+    def to_screen(self, x: float, y: float) -> tuple[float, float]:
+        return (x - self.x) * self.scale + self.size[0] / 2, (self.y - y) * self.scale + self.size[1] / 2
+
+    def points_to_screen(self, points: ArrayLike) -> NDArray[np.float64]:
+        """The same for an array (…, 2)."""
+        middle = self.size[0] / 2, self.size[1] / 2
+        return np.asarray((np.asarray(points) - (self.x, self.y)) * (self.scale, -self.scale) + middle)
+
+    def to_world(self, px: float, py: float) -> tuple[float, float]:
+        return self.x + (px - self.size[0] / 2) / self.scale, self.y - (py - self.size[1] / 2) / self.scale
+
+
+@dataclass(frozen=True)
+class _Pose:
+    """A view at the reference height. Between two poses everything changes evenly: so a zoom keeps its point fixed."""
+
+    x: float
+    y: float
+    units: float
+    """Units per pixel."""
+
+    def towards(self, other: _Pose, share: float) -> _Pose:
+        mixed = (a + (b - a) * share for a, b in zip(self._values(), other._values(), strict=True))
+        return _Pose(*mixed)
+
+    def _values(self) -> tuple[float, float, float]:
+        return self.x, self.y, self.units
+
+    def view(self, size: tuple[int, int]) -> View:
+        return View(self.x, self.y, size[1] / REFERENCE_HEIGHT / self.units, size)
+
+
+@dataclass(frozen=True)
+class _Chase:
+    """How the followed car is looked at: where from the middle of the window it is, and from how far away."""
+
+    place: tuple[float, float]
+    ahead: tuple[float, float]
+    units: float
+
+    def towards(self, other: _Chase, share: float) -> _Chase:
+        return _Chase(_mixed(self.place, other.place, share), _mixed(self.ahead, other.ahead, share),
+                      self.units + (other.units - self.units) * share)  # fmt: skip
+
+    def pose(self, size: tuple[int, int]) -> _Pose:
+        reach = REFERENCE_HEIGHT / size[1] * self.units
+        x, y = self.place
+        return _Pose(x + self.ahead[0] * size[0] * reach, y + self.ahead[1] * size[1] * reach, self.units)
+
+
+class Camera:
+    """Moves once per tick; a view of any moment between two ticks lies between theirs."""
+
+    def __init__(self) -> None:
+        self.insets = Insets()
+        self._mode = Mode.FOLLOW
+        self._track: Track | None = None
+        self._focus = -1
+        self._episode_tick = -1
+        self._chases = (_Chase((0.0, 0.0), (0.0, 0.0), 1.0 / REST_SCALE),) * 2
+        self._free = (_Pose(0.0, 0.0, 1.0 / REST_SCALE),) * 2
+        self._free_goal = self._free[1]
+        self._left_behind = self._free[1]
+        self._glide = GLIDE_TICKS
+        self._view = View(0.0, 0.0, REST_SCALE, (REFERENCE_HEIGHT, REFERENCE_HEIGHT))
+
+    @property
+    def mode(self) -> Mode:
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        """Another way of looking; the view glides there."""
+        if mode is self._mode:
+            return
+        self._mode = mode
+        if mode is Mode.FREE:
+            self._free_goal = self._pose_of(self._view)
+            self._free = (self._free_goal, self._free_goal)
+            self._glide = GLIDE_TICKS
+        else:
+            self._depart()
+
+    @property
+    def view(self) -> View:
+        """The last one that was asked for."""
+        return self._view
+
+    def drag(self, dx: float, dy: float) -> None:
+        """Move a free view as if the ground were held and drawn by so many pixels."""
+        goal = self._free_goal
+        ratio = REFERENCE_HEIGHT / self._view.size[1]
+        here = self._free[1].units * ratio
+        moved = self._within(replace(goal, x=goal.x - dx * here, y=goal.y + dy * here))
+        x, y = moved.x - goal.x, moved.y - goal.y
+        self._free_goal = moved
+        before, after = (replace(pose, x=pose.x + x, y=pose.y + y) for pose in self._free)
+        self._free = (before, after)
+
+    def zoom(self, factor: float, about: tuple[float, float]) -> None:
+        """Make a free view larger by a factor; the point at these pixels stays where it is."""
+        goal, size = self._free_goal, self._view.size
+        least, most = (1.0 / scale for scale in reversed(FREE_SCALES))
+        units = min(most, max(least, goal.units / factor))
+        change = (goal.units - units) * REFERENCE_HEIGHT / size[1]
+        dx, dy = about[0] - size[0] / 2, size[1] / 2 - about[1]
+        self._free_goal = replace(goal, x=goal.x + dx * change, y=goal.y + dy * change, units=units)
+
+    def tick(self, snapshot: Snapshot) -> None:
+        """Move on with the followed car. What it did not drive is not glided along."""
+        car = snapshot.car
+        place, drawn_to = (float(car["x"]), float(car["y"])), _goal(car)
+        last = self._chases[1]
+        same_track, same_car = snapshot.track is self._track, snapshot.focus == self._focus
+        jumped = math.dist(place, last.place) > JUMP or int(car["step_count"]) < self._episode_tick
+        self._track, self._focus, self._episode_tick = snapshot.track, snapshot.focus, int(car["step_count"])
+        self._glide = min(GLIDE_TICKS, self._glide + 1)
+        if not same_track or (same_car and jumped):
+            self._chases = (drawn_to, drawn_to)
+            self._glide = GLIDE_TICKS
+        elif not same_car:
+            self._chases = (drawn_to, drawn_to)
+            self._depart()
+        else:
+            self._chases = (last, _eased(last, drawn_to))
+        self._free = (self._free[1], self._free[1].towards(self._free_goal, FREE_STEP))
+
+    def look(self, size: tuple[int, int], share: float = 1.0, place: tuple[float, float] | None = None) -> View:
+        """The view for a window of this size at a moment between the last two ticks; 1 is the last.
+
+        place: of the followed car at that moment, where the caller knows it.
+        """
+        goal = self._goal_pose(size, share, place)
+        glide = min(1.0, max(0.0, (self._glide - 1.0 + share) / GLIDE_TICKS))
+        if self._glide < GLIDE_TICKS:
+            goal = self._left_behind.towards(goal, glide * glide * (3.0 - 2.0 * glide))
+        self._view = goal.view(size)
+        return self._view
+
+    def _goal_pose(self, size: tuple[int, int], share: float, place: tuple[float, float] | None) -> _Pose:
+        if self._mode is Mode.FREE:
+            return self._free[0].towards(self._free[1], share)
+        if self._mode is Mode.WHOLE and self._track is not None:
+            return self._whole(self._track, size)
+        chase = self._chases[0].towards(self._chases[1], share)
+        return (replace(chase, place=place) if place else chase).pose(size)
+
+    def _whole(self, track: Track, size: tuple[int, int]) -> _Pose:
+        """The track in the middle of what panels leave of the window."""
+        low, high = track.outer.min(axis=0), track.outer.max(axis=0)
+        low, high = np.minimum(low, track.inner.min(axis=0)), np.maximum(high, track.inner.max(axis=0))
+        margin = 2.0 * MARGIN * size[1]
+        width = max(1.0, size[0] - self.insets.left - self.insets.right - margin)
+        height = max(1.0, size[1] - self.insets.top - self.insets.bottom - margin)
+        units = max(float(high[0] - low[0]) / width, float(high[1] - low[1]) / height)
+        x, y = ((low + high) / 2.0).tolist()
+        x -= (self.insets.left - self.insets.right) / 2.0 * units
+        y += (self.insets.top - self.insets.bottom) / 2.0 * units
+        return _Pose(x, y, units * size[1] / REFERENCE_HEIGHT)
+
+    def _depart(self) -> None:
+        self._left_behind, self._glide = self._pose_of(self._view), 0
+
+    def _pose_of(self, view: View) -> _Pose:
+        return _Pose(view.x, view.y, view.size[1] / REFERENCE_HEIGHT / view.scale)
+
+    def _within(self, pose: _Pose) -> _Pose:
+        """No farther from the track than one can find back."""
+        if self._track is None:
+            return pose
+        low, high = self._track.outer.min(axis=0) - ROAM, self._track.outer.max(axis=0) + ROAM
+        x, y = (min(float(b), max(float(a), value)) for a, b, value in zip(low, high, (pose.x, pose.y), strict=True))
+        return replace(pose, x=x, y=y)
+
+
+def _goal(car: Any) -> _Chase:
+    """How a car that goes on like this is looked at."""
+    fast = min(1.0, max(0.0, (float(car["speed"]) - SLOW) / (FAST - SLOW)))
+    units = (1.0 - fast) / REST_SCALE + fast / FAST_SCALE
+    ahead = float(car["vx"]) / MAX_SPEED * LOOK_AHEAD[0], float(car["vy"]) / MAX_SPEED * LOOK_AHEAD[1]
+    return _Chase((float(car["x"]), float(car["y"])), ahead, units)
+
+
+def _eased(last: _Chase, goal: _Chase) -> _Chase:
+    units = last.units + (goal.units - last.units) * ZOOM_STEP
+    if abs(units - goal.units) < _SETTLED:
+        units = goal.units
+    return _Chase(goal.place, _mixed(last.ahead, goal.ahead, LOOK_AHEAD_STEP), units)
+
+
+def _mixed(a: tuple[float, float], b: tuple[float, float], share: float) -> tuple[float, float]:
+    return a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share

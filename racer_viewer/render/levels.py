@@ -1,0 +1,330 @@
+"""The ground at any scale: tiles are drawn at levels, and shrunk or enlarged a little to what a view wants.
+
+Tiles that were never seen are drawn in the time that is left after a frame (`draw_ahead`), or one in a frame if nobody
+calls that. Until a tile is there, its place shows a coarser picture, enlarged.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pygame
+
+from racer_env.engine import Track
+from racer_viewer.render.camera import REST_SCALE, View
+from racer_viewer.render.ground import TILE, TILES_KEPT, Ground, Place, Plan
+from racer_viewer.render.scenery import GRASS
+
+FINEST, RATIO = 4, math.sqrt(2.0)
+"""Number of the finest level; level 0 has the scale of a view at rest, each next one is so many times larger."""
+MAGNIFIED = 1.2
+"""A level may be enlarged so much before the next one is taken."""
+BRIDGED = 1.8
+"""And so much, or shrunk to the inverse, while the tiles of the right one are still being drawn."""
+COARSER = 4
+"""Stand-ins are made from tiles so many levels below, which are 4 times as large on the ground."""
+OVERVIEW = 384
+"""Width or height of the picture of the whole track that there is from the start [px]."""
+SURROUNDINGS = 120.0
+"""Around the track, on that picture [units]."""
+EFFORT = 8
+"""Of drawing a tile; to shrink one from a finer level takes 1. A frame spends so much at most."""
+LOST_LIGHT = (2, 2, 2)
+"""What pygame's scaling takes from every pixel when it shrinks a picture: without it one would see where it did."""
+SLACK = 8
+"""How many more pixels than needed may be taken, so that pixels of level and window fall together."""
+AHEAD = 2
+"""Tiles beyond the view that are prepared."""
+OUTLOOK = 24.0
+"""How many frames of movement ahead those are preferred."""
+
+
+class _Span(NamedTuple):
+    """Pixels of a level, from first up to end, and where in the window they go."""
+
+    first: int
+    end: int
+    to_first: int
+    to_end: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.first
+
+    @property
+    def to_length(self) -> int:
+        return self.to_end - self.to_first
+
+
+class _Cover(NamedTuple):
+    """A view in tiles of one level: all that it takes, and those that were never drawn."""
+
+    number: int
+    x: _Span
+    y: _Span
+    places: list[Place]
+    missing: list[Place]
+
+
+class GroundLevels:
+    """The ground of one track, for views of any scale and size."""
+
+    def __init__(self, track: Track) -> None:
+        self.track = track
+        self._plan = Plan(track)
+        self._levels: dict[int, Ground] = {}
+        self._stand_ins: dict[tuple[int, Place], pygame.Surface] = {}
+        self._overview, self._overview_level, self._overview_place = self._drawn_overview()
+        self._shown: int | None = None
+        self._source = self._scaled = pygame.Surface((1, 1), depth=32)
+        self._last: tuple[object, ...] = ()
+        self._helped = False
+        """Whether time was left since the last frame."""
+        self._middle = (0.0, 0.0)
+        self._motion = (0.0, 0.0)
+
+    def draw(self, surface: pygame.Surface, view: View, patient: bool = False) -> None:
+        """Cover a surface. A patient caller waits for every tile."""
+        self._motion = view.x - self._middle[0], view.y - self._middle[1]
+        self._middle = view.x, view.y
+        right = fitting_level(view.scale)
+        if self._shown is None:
+            self._shown = right
+            for number in (right, right - 1, right - COARSER, right - 1 - COARSER):
+                self._level(number).warm_up()
+        self._make_room(view.size)
+        cover = self._cover(right, view)
+        if patient:
+            for place in cover.missing:
+                self._level(right).tile(place)
+            cover = cover._replace(missing=[])
+        elif cover.missing:
+            cover = self._best(cover, view)
+        self._shown = cover.number
+        self._helped = False
+        self._compose(surface, cover, view)
+
+    def draw_ahead(self, view: View) -> bool:
+        """Draw a little of what the view lacks, then of where it is going; False if all is there.
+
+        For time that is left over.
+        """
+        self._helped = True
+        cover = self._cover(fitting_level(view.scale), view)
+        if cover.missing:
+            self._add_to(cover, view)
+            return True
+        level = self._level(cover.number)
+        beyond = AHEAD * TILE
+        x, y = _spans(view, level.scale)
+        size = x.length + 2 * beyond, y.length + 2 * beyond
+        missing = [each for each in level.places(size, x.first - beyond, y.first - beyond) if each not in level.tiles]
+        goal = view.x + OUTLOOK * self._motion[0], view.y + OUTLOOK * self._motion[1]
+        self._work_on(fitting_level(view.scale), missing, goal)
+        return bool(missing)
+
+    def _level(self, number: int) -> Ground:
+        if number not in self._levels:
+            self._levels[number] = Ground(self.track, level_scale(number), self._plan)
+        return self._levels[number]
+
+    def _cover(self, number: int, view: View) -> _Cover:
+        level = self._level(number)
+        x, y = _spans(view, level.scale)
+        places = level.places((x.length, y.length), x.first, y.first)
+        level.kept = max(TILES_KEPT, 2 * len(places))
+        return _Cover(number, x, y, places, [place for place in places if place not in level.tiles])
+
+    def _best(self, right: _Cover, view: View) -> _Cover:
+        """The right level, or while more of it is missing the one that was shown."""
+        best, shown = right, self._shown or 0
+        if shown != right.number and 1.0 / BRIDGED < view.scale / level_scale(shown) < BRIDGED:
+            last = self._cover(shown, view)
+            best = last if len(last.missing) < len(right.missing) else right
+        if best.missing and not self._helped:
+            self._add_to(best, view)
+        return best
+
+    def _add_to(self, cover: _Cover, view: View) -> None:
+        """Draw some of what is missing: first what stand-ins can be made from."""
+        if not self._add_coarse(cover, (view.x, view.y)):
+            self._work_on(cover.number, cover.missing, (view.x, view.y))
+
+    def _add_coarse(self, cover: _Cover, goal: tuple[float, float]) -> bool:
+        """Draw a tile that stand-ins can be made from; False if they all have one."""
+        coarse = cover.number - COARSER
+        if coarse <= self._overview_level:
+            return False
+        level = self._level(coarse)
+        above = {(column >> 2, row >> 2) for column, row in cover.missing}.difference(level.tiles)
+        if above:
+            place = _nearest(list(above), level.scale, goal)
+            level.tile(place)
+            for column, row in itertools.product(range(4), repeat=2):
+                self._stand_ins.pop((cover.number, (place[0] * 4 + column, place[1] * 4 + row)), None)
+        return bool(above)
+
+    def _work_on(self, number: int, missing: list[Place], goal: tuple[float, float]) -> None:
+        """Make the tiles nearest to a point, as much as one frame may; they leave the list."""
+        effort = 0
+        while missing and effort < EFFORT:
+            place = _nearest(missing, level_scale(number), goal)
+            missing.remove(place)
+            effort += self._add(number, place)
+
+    def _add(self, number: int, place: Place) -> int:
+        """Make a tile, from the next finer level where that is at hand; returns the effort."""
+        finer = self._levels.get(number + 1)
+        if finer is not None:
+            left, right, top, bottom = (round(at * TILE * RATIO) for at in _ends(*place))
+            size = right - left, bottom - top
+            tiles = [(each, finer.tiles.get(each)) for each in finer.places(size, left, top)]
+            if all(tile for _, tile in tiles):
+                joined = pygame.Surface(size, depth=32)
+                joined.blits([(tile, (x * TILE - left, y * TILE - top)) for (x, y), tile in tiles if tile])
+                tile = pygame.transform.smoothscale(joined, (TILE, TILE))
+                tile.fill(LOST_LIGHT, special_flags=pygame.BLEND_RGB_ADD)
+                self._level(number).keep(place, tile)
+                return 1
+        self._level(number).tile(place)
+        return EFFORT
+
+    def _compose(self, surface: pygame.Surface, cover: _Cover, view: View) -> None:
+        x, y = cover.x, cover.y
+        if _same(view.scale, level_scale(cover.number)):
+            self._put_tiles(surface, cover, x.first - x.to_first, y.first - y.to_first)
+            return
+        key = (cover.number, x, y)
+        if cover.missing or key != self._last:
+            source = self._source.subsurface((0, 0, x.length, y.length))
+            self._put_tiles(source, cover, x.first, y.first)
+            size = x.to_length, y.to_length
+            scaled = self._scaled.subsurface((0, 0, *size))
+            pygame.transform.smoothscale(source, size, scaled)
+            if x.to_length < x.length:
+                scaled.fill(LOST_LIGHT, special_flags=pygame.BLEND_RGB_ADD)
+            self._last = () if cover.missing else key
+        surface.blit(self._scaled, (x.to_first, y.to_first), (0, 0, x.to_length, y.to_length))
+
+    def _make_room(self, size: tuple[int, int]) -> None:
+        """Have surfaces to work on that are large enough for any view of this size."""
+        width, height = size[0] + SLACK * RATIO * 2.0, size[1] + SLACK * RATIO * 2.0
+        if self._scaled.get_width() < width or self._scaled.get_height() < height:
+            self._scaled = pygame.Surface((math.ceil(width), math.ceil(height)), depth=32)
+            self._source = pygame.Surface((math.ceil(width * BRIDGED), math.ceil(height * BRIDGED)), depth=32)
+            _warm_up_scaling(self._source, self._scaled)
+
+    def _put_tiles(self, target: pygame.Surface, cover: _Cover, left: int, top: int) -> None:
+        tiles = self._level(cover.number).tiles
+        target.fblits(
+            [
+                (
+                    tiles.get(place) or self._stand_in(cover.number, place),
+                    (place[0] * TILE - left, place[1] * TILE - top),
+                )
+                for place in cover.places
+            ]
+        )
+
+    def _stand_in(self, number: int, place: Place) -> pygame.Surface:
+        """A tile from the finest picture that there is of its place."""
+        key = number, place
+        if key not in self._stand_ins:
+            if len(self._stand_ins) >= TILES_KEPT:
+                self._stand_ins.clear()
+            coarse, above = number - COARSER, (place[0] >> 2, place[1] >> 2)
+            if coarse > self._overview_level and above in self._level(coarse).tiles:
+                part = TILE // 4
+                area = (
+                    self._level(coarse).tile(above).subsurface((place[0] % 4 * part, place[1] % 4 * part, part, part))
+                )
+                self._stand_ins[key] = pygame.transform.smoothscale(area, (TILE, TILE))
+            else:
+                self._stand_ins[key] = self._from_overview(number, place)
+        return self._stand_ins[key]
+
+    def _from_overview(self, number: int, place: Place) -> pygame.Surface:
+        ratio = level_scale(self._overview_level) / level_scale(number)
+        left, top = self._overview_place
+        area = pygame.Rect(0, 0, max(1, round(TILE * ratio)), max(1, round(TILE * ratio)))
+        area.topleft = round(place[0] * TILE * ratio) - left, round(place[1] * TILE * ratio) - top
+        if not self._overview.get_rect().contains(area):
+            tile = pygame.Surface((TILE, TILE), depth=32)
+            tile.fill(GRASS[0])
+            return tile
+        return pygame.transform.smoothscale(self._overview.subsurface(area), (TILE, TILE))
+
+    def _drawn_overview(self) -> tuple[pygame.Surface, int, Place]:
+        """The whole track as one small picture, with its level and where it begins."""
+        lines = np.concatenate([self.track.inner, self.track.outer])
+        low, high = lines.min(axis=0) - SURROUNDINGS, lines.max(axis=0) + SURROUNDINGS
+        number = math.floor(2.0 * math.log2(OVERVIEW / float((high - low).max()) / REST_SCALE))
+        level = self._level(number)
+        left, top = math.floor(low[0] * level.scale), math.floor(-high[1] * level.scale)
+        size = np.ceil((high - low) * level.scale).astype(int).tolist()
+        picture = pygame.Surface(size, depth=32)
+        level.draw(picture, left, top)
+        return picture, number, (left, top)
+
+
+def level_scale(number: int) -> float:
+    """Pixels per unit."""
+    return float(REST_SCALE * RATIO**number)
+
+
+def fitting_level(scale: float) -> int:
+    """The coarsest level that need not be enlarged much."""
+    return min(FINEST, math.ceil(2.0 * math.log2(scale / MAGNIFIED / REST_SCALE)))
+
+
+def _spans(view: View, scale: float) -> tuple[_Span, _Span]:
+    """Across and down, which pixels of a level cover a view."""
+    ratio = view.scale / scale
+    width, height = view.size
+    return (
+        _span(view.x * scale - width / 2 / ratio, width, ratio),
+        _span(-view.y * scale - height / 2 / ratio, height, ratio),
+    )
+
+
+def _span(start: float, length: int, ratio: float) -> _Span:
+    """From a start that lies between pixels; of some pixels before it, one falls almost on a pixel of the window."""
+    if _same(ratio, 1.0):
+        first = round(start)
+        return _Span(first, first + length, 0, length)
+    first = min(range(math.floor(start) - SLACK, math.floor(start) + 1), key=lambda at: _off((at - start) * ratio))
+    last = math.ceil(start + length / ratio)
+    end = min(range(last, last + SLACK + 1), key=lambda at: _off((at - start) * ratio))
+    return _Span(first, end, round((first - start) * ratio), round((end - start) * ratio))
+
+
+def _same(scale: float, other: float) -> bool:
+    """So nearly that no pixel of a window moves."""
+    return math.isclose(scale, other, rel_tol=1e-5)
+
+
+def _ends(column: int, row: int) -> tuple[int, int, int, int]:
+    """Left, right, top and bottom of a tile, in tiles."""
+    return column, column + 1, row, row + 1
+
+
+def _off(place: float) -> float:
+    return abs(place - round(place))
+
+
+def _nearest(places: list[Place], scale: float, goal: tuple[float, float]) -> Place:
+    column, row = goal[0] * scale / TILE - 0.5, -goal[1] * scale / TILE - 0.5
+    return min(places, key=lambda place: (place[0] - column) ** 2 + (place[1] - row) ** 2)
+
+
+def _warm_up_scaling(source: pygame.Surface, target: pygame.Surface) -> None:
+    """Scale once in a way that takes more memory in between than any view will.
+
+    The C library then keeps that much at hand. Else it asks the system for fresh memory whenever a view takes more
+    than all before it, in every frame of a slow zoom: that is several times slower than the scaling itself.
+    """
+    strip = source.subsurface((0, 0, 64, source.get_height()))
+    pygame.transform.smoothscale(strip, target.get_size(), target)

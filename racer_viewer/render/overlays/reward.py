@@ -1,0 +1,117 @@
+"""The six parts of the reward: in this tick, in the last seconds, and in the whole episode."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pygame
+
+from racer_env.engine import COMPONENTS
+from racer_viewer.render.overlays.axis import CalmAxis
+from racer_viewer.render.overlays.history import SECONDS, TICKS, Floats, History
+from racer_viewer.render.overlays.letters import Letters
+from racer_viewer.render.overlays.panel import EDGE, ROW, Panel, View, blend, fill_signed_bar
+from racer_viewer.render.overlays.times import signed
+from racer_viewer.ui.theme import TEXT_SMALL
+
+NAMES = tuple(name.replace("_", " ") for name in COMPONENTS)
+TICKS_PER_COLUMN = 4
+COLUMNS = TICKS // TICKS_PER_COLUMN
+GRAPH_HEIGHT = 54
+COMPACT_HEIGHT = 2 * EDGE + (len(NAMES) + 2) * ROW + 2
+HEIGHT = COMPACT_HEIGHT + GRAPH_HEIGHT + 6
+LABEL_WIDTH, SUM_WIDTH = 80, 56
+"""Left and right of the bars, at scale 1 [px]."""
+LEAST_REACH = 1e-4
+"""Of the axis, reward per tick."""
+
+
+class RewardPanel(Panel):
+    """Bars and the stacked graph share one axis, whose ends are given. Compact, it has no graph."""
+
+    EVERY, PHASE = 2, 1
+
+    def __init__(self, letters: Letters, compact: bool) -> None:
+        super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
+        self.axis = CalmAxis(LEAST_REACH)
+        self.title("REWARD", "sum")
+        left, width = self.left + self.px(LABEL_WIDTH), self.right - self.left - self.px(LABEL_WIDTH + SUM_WIDTH)
+        self.bars = [self.bar_in_row(left, self._row_top(row), width // 2 * 2) for row in range(len(NAMES) + 1)]
+        """Places of the bars, the last is that of the total; the middle is 0."""
+        for row, (name, bar) in enumerate(zip((*NAMES, "total"), self.bars, strict=True)):
+            if row < len(NAMES):
+                swatch = pygame.Rect(self.left, bar.top, self.bar_height, self.bar_height)
+                pygame.draw.rect(self.plate, self.palette.series[row], swatch, border_radius=self.px(2))
+            letters.word(self.plate, name, self.left + self.px(13), self._row_top(row), self.palette.text)
+            self.groove(bar)
+        first, last = self.bars[0], self.bars[-1]
+        self.plate.fill(self.palette.faint, (first.centerx, first.top, 1, last.bottom - first.top))
+        self.graph = None if compact else self._graph_frame()
+        """Place of the stacked graph; its middle is 0."""
+
+    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+        parts = view.snapshot.car["components"].tolist()
+        columns = stacked_columns(view.history)
+        reach = self.axis.cover(_largest(np.vstack([columns, view.snapshot.car["components"][None]])))
+        label = f"tick ±{reach:.{max(0, -math.floor(math.log10(reach)))}f}"
+        drawn = self.theme.text(label, TEXT_SMALL, self.palette.faint)
+        board.blit(drawn, (self.bars[0].centerx - drawn.get_width() // 2, self.top))
+        totals = view.snapshot.totals.tolist()
+        for row, (part, total) in enumerate(zip(parts, totals, strict=True)):
+            fill_signed_bar(board, self.bars[row], part / reach, self.palette.series[row])
+            self._draw_sum(board, row, total)
+        fill_signed_bar(board, self.bars[-1], sum(parts) / reach, self.palette.text)
+        self._draw_sum(board, len(NAMES), sum(totals))
+        if self.graph is not None:
+            self._draw_graph(board, self.graph, columns / reach)
+
+    def _draw_sum(self, board: pygame.Surface, row: int, total: float) -> None:
+        decimals = 3 if abs(total) < 100.0 else 1
+        colour = self.palette.text if total else self.palette.faint
+        self.letters.figure(board, signed(total, decimals), self.right, self._row_top(row), colour)
+
+    def _graph_frame(self) -> pygame.Rect:
+        top = self._row_top(len(NAMES) + 1) + self.px(3)
+        height = self.px(GRAPH_HEIGHT) // 2 * 2
+        frame = pygame.Rect(self.left, top, self.right - self.left, height)
+        self.plate.fill(blend(self.palette.panel[:3], self.palette.line, 0.5), frame)
+        self.plate.fill(self.palette.line, (frame.left, frame.centery, frame.width, 1))
+        bottom = frame.bottom - self.theme.line_height(TEXT_SMALL)
+        self.letters.word(self.plate, f"{SECONDS} s", frame.left + self.px(4), bottom, self.palette.faint)
+        return frame
+
+    def _draw_graph(self, board: pygame.Surface, frame: pygame.Rect, columns: Floats) -> None:
+        """Each part on top of those before it, what is positive upwards and what is negative downwards."""
+        edges = [frame.left + number * frame.width // COLUMNS for number in range(COLUMNS + 1)]
+        half = frame.height // 2
+        for sign in (1.0, -1.0):
+            parts = np.maximum(columns * sign, 0.0)
+            ends = np.rint(np.minimum(np.cumsum(parts, axis=1), 1.0) * half).astype(int)
+            starts = np.hstack([np.zeros((COLUMNS, 1), int), ends[:, :-1]])
+            there = np.nonzero(ends > starts)
+            rows = zip(*(each.tolist() for each in (*there, starts[there], ends[there])), strict=True)
+            for column, part, start, end in rows:
+                left, top = edges[column], frame.centery - end if sign > 0.0 else frame.centery + start
+                board.fill(self.palette.series[part], (left, top, edges[column + 1] - left, end - start))
+
+    def _row_top(self, row: int) -> int:
+        return self.top + (row + 1) * self.row + self.px(2)
+
+
+def stacked_columns(history: History) -> Floats:
+    """(90, 6): means over four ticks each; the newest column may have fewer.
+
+    Columns begin at every fourth tick of the episode, so that they only move on and never change when they are full.
+    """
+    rewards = history.rewards
+    begun = history.ticks % TICKS_PER_COLUMN
+    older = rewards[TICKS_PER_COLUMN - begun : TICKS - begun] if begun else rewards
+    columns = older.reshape(-1, TICKS_PER_COLUMN, rewards.shape[1]).mean(axis=1)
+    return np.vstack([columns, rewards[-begun:].mean(axis=0)[None]]) if begun else columns
+
+
+def _largest(parts: Floats) -> float:
+    """How far the parts of any row reach when stacked, up or down."""
+    up, down = np.maximum(parts, 0.0).sum(axis=1).max(), np.minimum(parts, 0.0).sum(axis=1).min()
+    return float(max(up, -down))

@@ -1,0 +1,114 @@
+"""Times of the followed car: this lap, last, best, delta and sectors."""
+
+from __future__ import annotations
+
+import pygame
+
+from racer_viewer.render.overlays.letters import Letters
+from racer_viewer.render.overlays.panel import Panel, View, blend
+from racer_viewer.render.overlays.times import NONE, lap_time, signed_time
+from racer_viewer.snapshot import Sector, Snapshot, Timing
+from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour
+
+SECTORS = 3
+HEIGHT, COMPACT_HEIGHT = 132, 66
+LAP_TIME_SIZE = 44
+"""Height of letters at scale 1 [px]."""
+FIELDS_TOP, CELLS_TOP, CELL_HEIGHT, CELL_GAP = 44, 86, 36, 5
+"""Of last, best and delta, and of the sectors, at scale 1 [px]."""
+CELL_TINT = 0.28
+"""How much of good or bad there is in the colour of a cell."""
+FIELDS = ("LAST s", "BEST s", "DELTA s")
+
+
+class TimingPanel(Panel):
+    """Compact, it has only the lap, its time and the delta."""
+
+    def __init__(self, letters: Letters, compact: bool) -> None:
+        super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
+        self._compact = compact
+        self._cell_gap = self.px(CELL_GAP)
+        self._cell_width = (self.right - self.left - (SECTORS - 1) * self._cell_gap) // SECTORS
+        self._ends = [
+            self.left + (number + 1) * self._cell_width + number * self._cell_gap for number in range(SECTORS - 1)
+        ] + [self.right]
+        self._baseline = self.top + self.theme.font(LAP_TIME_SIZE).get_ascent()
+        self.letters.word(self.plate, "LAP", self.left, self._on_baseline(TEXT_SMALL), self.palette.faint)
+        unit_left = self.right - self.theme.width("s", TEXT_SMALL)
+        self.letters.word(self.plate, "s", unit_left, self._on_baseline(TEXT_SMALL), self.palette.faint)
+        self._time_end = unit_left - self.px(3)
+        if compact:
+            self.letters.word(self.plate, FIELDS[-1], self.left, self._row(0), self.palette.faint)
+        else:
+            for label, end in zip(FIELDS, self._ends, strict=True):
+                self.letters.word_to(self.plate, label, end, self._row(0), self.palette.faint)
+        self._empty = self.plate
+        self._shown: tuple[object, ...] = ()
+
+    def prepare(self, view: View) -> None:
+        """All but the lap time changes at gates only."""
+        timing = _timing(view.snapshot)
+        shown = timing.lap, timing.last, timing.best, timing.delta, timing.sectors
+        if shown != self._shown:
+            self._shown = shown
+            self.plate = self._empty.copy()
+            self._show(timing)
+
+    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+        time = lap_time(_timing(view.snapshot).lap_ticks)
+        self.letters.figure(board, time, self._time_end, self.top, self.palette.text, LAP_TIME_SIZE)
+
+    def _show(self, timing: Timing) -> None:
+        """Lap, last, best, delta and sectors, onto the plate."""
+        lap_end = self.left + self.theme.width("LAP ", TEXT_SMALL) + self.letters.figure_width("00", TEXT)
+        lap_top = self._on_baseline(TEXT)
+        self.letters.figure(self.plate, str(timing.lap), lap_end, lap_top, self.palette.text, TEXT)
+        delta = NONE if timing.delta is None else signed_time(timing.delta)
+        top = self._row(0) if self._compact else self._row(1)
+        self.letters.figure(self.plate, delta, self.right, top, self._verdict(timing.delta), TEXT)
+        if self._compact:
+            return
+        for ticks, end in zip((timing.last, timing.best), self._ends, strict=False):
+            known = NONE if ticks is None else lap_time(ticks)
+            colour = self.palette.faint if ticks is None else self.palette.text
+            self.letters.figure(self.plate, known, end, top, colour, TEXT)
+        for number, end in enumerate(self._ends):
+            sector = timing.sectors[number] if number < len(timing.sectors) else Sector(None, None)
+            self._show_sector(number, end, sector)
+
+    def _show_sector(self, number: int, end: int, sector: Sector) -> None:
+        """Its time, and by how much it differs from the one to beat."""
+        cell = pygame.Rect(end - self._cell_width, self.px(CELLS_TOP), self._cell_width, self.px(CELL_HEIGHT))
+        difference = None if sector.now is None or sector.best is None else sector.now - sector.best
+        colour = self._verdict(difference)
+        ground = self.palette.line if difference is None else blend(self.palette.panel[:3], colour, CELL_TINT)
+        pygame.draw.rect(self.plate, ground, cell, border_radius=self.px(4))
+        inset, upper = self.px(6), cell.top + self.px(5)
+        self.letters.word(self.plate, f"S{number + 1}", cell.left + inset, upper, self.palette.faint)
+        time = NONE if sector.now is None else lap_time(sector.now)
+        shade = self.palette.faint if sector.now is None else self.palette.text
+        self.letters.figure(self.plate, time, cell.right - inset, upper, shade)
+        if difference is not None:
+            self.letters.figure(self.plate, signed_time(difference), cell.right - inset, upper + self.px(14), colour)
+
+    def _verdict(self, difference: int | None) -> Colour:
+        """The colour of a difference; as fast as the best is good."""
+        if difference is None:
+            return self.palette.faint
+        return self.palette.bad if difference > 0 else self.palette.good
+
+    def _row(self, number: int) -> int:
+        return self.px(FIELDS_TOP) + number * self.px(15)
+
+    def _on_baseline(self, size: int) -> int:
+        """The top of letters of this size that stand on the line of the lap time."""
+        return self._baseline - self.theme.font(size).get_ascent()
+
+
+def _timing(snapshot: Snapshot) -> Timing:
+    """As the mode tells it, or else what the car knows by itself."""
+    if snapshot.timing is not None:
+        return snapshot.timing
+    car = snapshot.car
+    last, best = int(car["last_lap_ticks"]), int(car["best_lap_ticks"])
+    return Timing(int(car["lap"]), int(car["lap_ticks"]), last or None, best or None, None)

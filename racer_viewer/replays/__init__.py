@@ -1,0 +1,31 @@
+"""Replays: a run as what the driver did, kept in a small file and driven again by the same engine.
+
+`trace_replay(load_replay("lap.racer"))` is every tick of it, to the bit. Importing this loads no engine.
+"""
+
+from racer_viewer.replays.replay import ENGINE_VERSION, Recorder, Replay, ReplayError
+from racer_viewer.replays.replay_file import (
+    SUFFIX,
+    file_name,
+    load_replay,
+    replay_from_bytes,
+    replay_to_bytes,
+    save_replay,
+)
+from racer_viewer.replays.trace import Lap, Trace, trace_replay
+
+__all__ = [
+    "ENGINE_VERSION",
+    "SUFFIX",
+    "Lap",
+    "Recorder",
+    "Replay",
+    "ReplayError",
+    "Trace",
+    "file_name",
+    "load_replay",
+    "replay_from_bytes",
+    "replay_to_bytes",
+    "save_replay",
+    "trace_replay",
+]

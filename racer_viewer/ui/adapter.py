@@ -1,0 +1,157 @@
+"""The one place that knows pygame's events: it turns them into intents, and what is held into controls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pygame
+
+from racer_viewer.ui.bindings import DEFAULT_BINDINGS, Bindings, doing
+from racer_viewer.ui.intents import Click, Close, Controls, Do, Drag, Dropped, Intent, Point, Pressed, Scroll
+
+DEAD_ZONE = 0.12
+"""Of a stick's way: nobody's stick rests in the very middle."""
+TILTED, RELEASED = 0.6, 0.3
+"""A stick that is tilted so far moves through a menu, once until it was let back."""
+TRIGGER_RANGE = 32768.0
+
+_BUTTONS = {
+    pygame.CONTROLLER_BUTTON_A: Do.ACCEPT,
+    pygame.CONTROLLER_BUTTON_B: Do.BACK,
+    pygame.CONTROLLER_BUTTON_X: Do.RESTART,
+    pygame.CONTROLLER_BUTTON_Y: Do.CAMERA,
+    pygame.CONTROLLER_BUTTON_START: Do.BACK,
+    pygame.CONTROLLER_BUTTON_BACK: Do.HELP,
+    pygame.CONTROLLER_BUTTON_LEFTSHOULDER: Do.RAYS,
+    pygame.CONTROLLER_BUTTON_RIGHTSHOULDER: Do.REWARD,
+    pygame.CONTROLLER_BUTTON_DPAD_UP: Do.UP,
+    pygame.CONTROLLER_BUTTON_DPAD_DOWN: Do.DOWN,
+    pygame.CONTROLLER_BUTTON_DPAD_LEFT: Do.LEFT,
+    pygame.CONTROLLER_BUTTON_DPAD_RIGHT: Do.RIGHT,
+}
+_JOYSTICK_BUTTONS = {0: Do.ACCEPT, 1: Do.BACK, 2: Do.RESTART, 3: Do.CAMERA, 7: Do.BACK, 6: Do.HELP}
+_HAT = {(0, 1): Do.UP, (0, -1): Do.DOWN, (-1, 0): Do.LEFT, (1, 0): Do.RIGHT}
+_STICK_X, _STICK_Y = pygame.CONTROLLER_AXIS_LEFTX, pygame.CONTROLLER_AXIS_LEFTY
+_TRIGGERS = {pygame.CONTROLLER_AXIS_TRIGGERLEFT: "brake", pygame.CONTROLLER_AXIS_TRIGGERRIGHT: "throttle"}
+_JOYSTICK_TRIGGERS = {2: "brake", 5: "throttle"}
+
+
+class Adapter:
+    """Remembers what is held down. Gamepads that come and go are opened and forgotten."""
+
+    def __init__(self, bindings: Bindings = DEFAULT_BINDINGS) -> None:
+        self.bindings = bindings
+        self._keys: set[str] = set()
+        self._stick = 0.0
+        self._pedals = {"throttle": 0.0, "brake": 0.0}
+        self._analogue = False
+        self._tilted: Do | None = None
+        self._pads: dict[int, object] = {}
+
+    def intents(self, events: Iterable[pygame.event.Event]) -> list[Intent]:
+        found: list[Intent] = []
+        for event in events:
+            found += self._intents_of(event)
+        return found
+
+    def controls(self) -> Controls:
+        """What is held now. The last device that was touched counts."""
+        if self._analogue:
+            return Controls(self._stick, self._pedals["throttle"], self._pedals["brake"], analogue=True)
+        held = {name: float(any(key in self._keys for key in self.bindings[name])) for name in DEFAULT_BINDINGS}
+        return Controls(held["steer_right"] - held["steer_left"], held["throttle"], held["brake"])
+
+    def let_go(self) -> None:
+        """Forget what is held: the window lost the keyboard, or another screen begins."""
+        self._keys.clear()
+        self._stick, self._pedals = 0.0, {"throttle": 0.0, "brake": 0.0}
+
+    def _intents_of(self, event: pygame.event.Event) -> list[Intent]:
+        if event.type == pygame.KEYDOWN:
+            return self._key_down(pygame.key.name(event.key))
+        if event.type == pygame.KEYUP:
+            self._keys.discard(pygame.key.name(event.key))
+        elif event.type == pygame.MOUSEMOTION:
+            if event.buttons[0] or event.buttons[1]:
+                return [Drag(*event.rel, *event.pos)]
+            return [Point(*event.pos)]
+        elif event.type == pygame.MOUSEBUTTONDOWN and event.button == pygame.BUTTON_LEFT:
+            return [Click(*event.pos)]
+        elif event.type == pygame.MOUSEBUTTONDOWN and event.button == pygame.BUTTON_RIGHT:
+            return [Do.BACK]
+        elif event.type == pygame.MOUSEWHEEL:
+            return [Scroll(event.precise_y or event.y, *pygame.mouse.get_pos())]
+        elif event.type == pygame.DROPFILE:
+            return [Dropped(Path(event.file))]
+        elif event.type in (pygame.QUIT, pygame.WINDOWCLOSE):
+            return [Close()]
+        elif event.type == pygame.WINDOWFOCUSLOST:
+            self.let_go()
+        else:
+            return self._pad_intents(event)
+        return []
+
+    def _key_down(self, key: str) -> list[Intent]:
+        self._keys.add(key)
+        self._analogue = False
+        return [Pressed(key), *doing(self.bindings, key)]
+
+    def _pad_intents(self, event: pygame.event.Event) -> list[Intent]:
+        if event.type == pygame.CONTROLLERBUTTONDOWN:
+            return self._once(_BUTTONS.get(event.button))
+        if event.type == pygame.CONTROLLERAXISMOTION:
+            return self._axis(event.axis, event.value / TRIGGER_RANGE, _TRIGGERS, rest=0.0)
+        if event.type in (pygame.JOYDEVICEADDED, pygame.JOYDEVICEREMOVED):
+            self._note_pads(event)
+        elif event.type == pygame.JOYBUTTONDOWN and not self._is_controller(event):
+            return self._once(_JOYSTICK_BUTTONS.get(event.button))
+        elif event.type == pygame.JOYHATMOTION and not self._is_controller(event):
+            return self._once(_HAT.get(tuple(event.value)))
+        elif event.type == pygame.JOYAXISMOTION and not self._is_controller(event):
+            return self._axis(event.axis, event.value, _JOYSTICK_TRIGGERS, rest=-1.0)
+        return []
+
+    def _once(self, what: Do | None) -> list[Intent]:
+        return [what] if what is not None else []
+
+    def _axis(self, axis: int, value: float, triggers: dict[int, str], rest: float) -> list[Intent]:
+        """A stick steers, and moves through menus; triggers are pedals, from `rest` to 1."""
+        if axis in triggers:
+            self._pedals[triggers[axis]] = min(1.0, max(0.0, (value - rest) / (1.0 - rest)))
+            self._analogue = self._analogue or self._pedals[triggers[axis]] > DEAD_ZONE
+            return []
+        if axis == _STICK_X:
+            size = max(0.0, abs(value) - DEAD_ZONE) / (1.0 - DEAD_ZONE)
+            self._stick = min(1.0, size) * (1.0 if value > 0.0 else -1.0)
+            self._analogue = self._analogue or size > 0.0
+            return self._tilt(value, Do.LEFT, Do.RIGHT)
+        if axis == _STICK_Y:
+            return self._tilt(value, Do.UP, Do.DOWN)
+        return []
+
+    def _tilt(self, value: float, less: Do, more: Do) -> list[Intent]:
+        if self._tilted in (less, more) and abs(value) < RELEASED:
+            self._tilted = None
+        if self._tilted is None and abs(value) > TILTED:
+            self._tilted = more if value > 0.0 else less
+            return [self._tilted]
+        return []
+
+    def _note_pads(self, event: pygame.event.Event) -> None:
+        """Open a gamepad as a controller if its buttons are known, else as a plain joystick."""
+        if event.type == pygame.JOYDEVICEREMOVED:
+            self._pads.pop(event.instance_id, None)
+            self.let_go()
+            return
+        from pygame._sdl2 import controller
+
+        if not controller.get_init():
+            controller.init()
+        joystick = pygame.joystick.Joystick(event.device_index)
+        known = controller.is_controller(event.device_index)
+        self._pads[joystick.get_instance_id()] = controller.Controller(event.device_index) if known else joystick
+
+    def _is_controller(self, event: pygame.event.Event) -> bool:
+        pad = self._pads.get(event.instance_id)
+        return pad is not None and not isinstance(pad, pygame.joystick.JoystickType)

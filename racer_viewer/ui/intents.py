@@ -1,0 +1,106 @@
+"""What a person wants: the app's own words for keys, buttons and the mouse. Screens know these and no pygame events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum, auto
+from pathlib import Path
+
+
+class Do(StrEnum):
+    """Something to do once, when it is pressed."""
+
+    UP = auto()
+    DOWN = auto()
+    LEFT = auto()
+    RIGHT = auto()
+    ACCEPT = auto()
+    BACK = auto()
+    """One screen back; while driving, pause."""
+    HELP = auto()
+    FULL_SCREEN = auto()
+    SCREENSHOT = auto()
+    MUTE = auto()
+    RESTART = auto()
+    CAMERA = auto()
+    RAYS = auto()
+    REWARD = auto()
+    INPUTS = auto()
+    AGENT = auto()
+    PHYSICS = auto()
+    TIMING = auto()
+    MAP = auto()
+    GATES = auto()
+    NAMES = auto()
+    DELETE = auto()
+
+
+@dataclass(frozen=True)
+class Point:
+    """The mouse moved here [px]."""
+
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class Click:
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class Drag:
+    """The mouse moved by so much with its button held, and is here now [px]."""
+
+    dx: int
+    dy: int
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class Scroll:
+    """The mouse wheel, up is positive, with the mouse here [px]."""
+
+    steps: float
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class Pressed:
+    """A key by its name, before it means anything: for choosing keys."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A file was dropped on the window."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class Close:
+    """The window should close."""
+
+
+Intent = Do | Point | Click | Drag | Scroll | Pressed | Dropped | Close
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What is held right now: keys are 0 or 1, sticks and triggers anything between.
+
+    steer: −1 is left and 1 is right. analogue: whether it comes from a stick, which needs no ramp.
+    """
+
+    steer: float = 0.0
+    throttle: float = 0.0
+    brake: float = 0.0
+    analogue: bool = False
+
+
+IDLE = Controls()

@@ -1,0 +1,135 @@
+"""What several screens draw: keys, headings, lines of text, shades."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pygame
+
+from racer_viewer.ui.theme import MARGIN, PADDING, TEXT, TEXT_HUGE, TEXT_LARGE, TEXT_SMALL, Colour, Theme
+
+FOOTER_HEIGHT = 40
+"""At scale 1 [px]."""
+CAP = (46, 54, 60)
+CAP_EDGE = (84, 94, 100)
+SHADE = (6, 9, 12)
+_ARROWS = {
+    "Left": ((0.62, 0.2), (0.62, 0.8), (0.22, 0.5)),
+    "Right": ((0.38, 0.2), (0.38, 0.8), (0.78, 0.5)),
+    "Up": ((0.2, 0.66), (0.8, 0.66), (0.5, 0.26)),
+    "Down": ((0.2, 0.34), (0.8, 0.34), (0.5, 0.74)),
+}
+
+
+def key_cap(surface: pygame.Surface, theme: Theme, name: str, x: int, centre: int) -> int:
+    """A key as it looks on a keyboard; returns its width. Several names with blanks between are several keys."""
+    start = x
+    for part in name.split():
+        if part in ("or", "to", "/"):
+            text = theme.text(part, TEXT_SMALL, theme.palette.faint)
+            surface.blit(text, (x, centre - text.get_height() // 2))
+            x += text.get_width() + theme.px(4)
+            continue
+        height = theme.px(22)
+        width = height if part in _ARROWS else max(height, theme.width(part, TEXT_SMALL) + theme.px(12))
+        cap = pygame.Rect(x, centre - height // 2, width, height)
+        pygame.draw.rect(surface, CAP, cap, border_radius=theme.px(5))
+        pygame.draw.rect(surface, CAP_EDGE, cap, theme.px(1), border_radius=theme.px(5))
+        if part in _ARROWS:
+            points = [(cap.x + px * width, cap.y + py * height) for px, py in _ARROWS[part]]
+            pygame.draw.polygon(surface, theme.palette.text, points)
+        else:
+            text = theme.text(part, TEXT_SMALL)
+            surface.blit(text, text.get_rect(center=cap.center))
+        x += width + theme.px(4)
+    return x - start
+
+
+def key_cap_width(theme: Theme, name: str) -> int:
+    """Of what `key_cap` draws."""
+    width = 0
+    for part in name.split():
+        letters = theme.width(part, TEXT_SMALL)
+        if part in ("or", "to", "/"):
+            width += letters + theme.px(4)
+        else:
+            cap = theme.px(22) if part in _ARROWS else max(theme.px(22), letters + theme.px(12))
+            width += cap + theme.px(4)
+    return width
+
+
+def footer(surface: pygame.Surface, theme: Theme, keys: Sequence[tuple[str, str]]) -> None:
+    """The keys of a screen along the bottom; those that do not fit are left to the help."""
+    height = theme.px(FOOTER_HEIGHT)
+    area = pygame.Rect(0, surface.get_height() - height, surface.get_width(), height)
+    surface.blit(shade(area.size, 190), area)
+    x = theme.px(MARGIN)
+    for key, does in keys:
+        width = key_cap_width(theme, key) + theme.px(4) + theme.width(does, TEXT_SMALL)
+        if x + width > area.width - theme.px(MARGIN):
+            break
+        key_cap(surface, theme, key, x, area.centery)
+        text = theme.text(does, TEXT_SMALL, theme.palette.faint)
+        surface.blit(text, (x + width - text.get_width(), area.centery - text.get_height() // 2))
+        x += width + theme.px(20)
+
+
+def heading(surface: pygame.Surface, theme: Theme, title: str, subtitle: str = "") -> int:
+    """At the top left; returns where it ends [px]."""
+    x, y = theme.px(MARGIN * 3), theme.px(MARGIN * 2.2)
+    text = theme.text(title, TEXT_LARGE)
+    surface.blit(text, (x, y))
+    y += text.get_height()
+    pygame.draw.rect(surface, theme.palette.accent, (x, y + theme.px(4), theme.px(44), theme.px(4)))
+    y += theme.px(16)
+    if subtitle:
+        line = theme.text(theme.fitting(subtitle, surface.get_width() - 2 * x), TEXT, theme.palette.faint)
+        surface.blit(line, (x, y))
+        y += line.get_height()
+    return y + theme.px(PADDING)
+
+
+def centred(
+    surface: pygame.Surface, theme: Theme, text: str, y: int, size: int = TEXT_HUGE, colour: Colour | None = None
+) -> None:
+    """A line in the middle, with a dark edge so that it can be read on anything."""
+    line = theme.text(text, size, colour)
+    dark = theme.text(text, size, SHADE)
+    x = (surface.get_width() - line.get_width()) // 2
+    edge = max(1, line.get_height() // 24)
+    for dx, dy in ((-edge, 0), (edge, 0), (0, -edge), (0, edge), (edge, edge)):
+        surface.blit(dark, (x + dx, y + dy))
+    surface.blit(line, (x, y))
+
+
+def toast(surface: pygame.Surface, theme: Theme, text: str) -> None:
+    """A message over everything, near the bottom."""
+    width = min(surface.get_width() - 4 * theme.px(MARGIN), theme.px(760))
+    lines = theme.wrapped(text, width - 2 * theme.px(PADDING))
+    line_height = theme.line_height() + theme.px(2)
+    widest = max(theme.width(line) for line in lines) + 2 * theme.px(PADDING)
+    panel = theme.panel(widest, line_height * len(lines) + 2 * theme.px(PADDING))
+    pygame.draw.rect(panel, theme.palette.accent, (0, 0, theme.px(4), panel.get_height()), border_radius=theme.px(2))
+    for number, line in enumerate(lines):
+        panel.blit(theme.text(line), (theme.px(PADDING), theme.px(PADDING) + number * line_height))
+    place = panel.get_rect(midbottom=(surface.get_width() // 2, surface.get_height() - theme.px(FOOTER_HEIGHT + 16)))
+    surface.blit(panel, place)
+
+
+@lru_cache(maxsize=8)
+def shade(size: tuple[int, int], darkness: int) -> pygame.Surface:
+    """Something to lay over a picture so that letters can be read on it; darkness is of 255."""
+    surface = pygame.Surface(size, pygame.SRCALPHA, 32)
+    surface.fill((*SHADE, darkness))
+    return surface
+
+
+@lru_cache(maxsize=4)
+def side_shade(size: tuple[int, int]) -> pygame.Surface:
+    """Dark at the left and clear at the right: a menu lies on it and the picture beside it."""
+    width, height = size
+    strip = pygame.Surface((256, 1), pygame.SRCALPHA, 32)
+    for x in range(256):
+        strip.set_at((x, 0), (*SHADE, round(236 * max(0.0, 1.0 - x / 200.0) ** 0.8)))
+    return pygame.transform.smoothscale(strip, (width, 1)) if height == 1 else pygame.transform.scale(strip, size)

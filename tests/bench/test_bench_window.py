@@ -1,0 +1,51 @@
+"""`bench render` and `bench start` measure real pictures and real processes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from racer_viewer.bench import render, start
+
+
+def test_pictures_are_timed_layer_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    figures = render.measure(0.5, numbers=(1, 8))
+    assert [(case.circuit, case.cars) for case in figures.cases] == [
+        ("track-01", 1), ("track-01", 8), ("track-06", 1), ("track-06", 8),
+    ]  # fmt: skip
+    for case in figures.cases:
+        assert 0.0 < case.p50 <= case.p99
+        assert {"ground", "rays", "gates", "panels"} <= set(case.layers)
+        assert sum(p50 for p50, _ in case.layers.values()) == pytest.approx(case.p50, rel=0.5)
+    assert max(case.p50 for case in figures.cases) < 60.0
+
+
+def test_the_menu_is_there_in_about_the_time_of_a_bare_window() -> None:
+    environment = {**os.environ, "SDL_VIDEODRIVER": "dummy"}
+    command = [sys.executable, "-m", "racer_viewer", "bench", "start", "--rounds", "3", "--json"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    figures = json.loads(result.stdout)
+    assert set(figures["seconds"]) == {start.BARE, start.MENU}
+    assert figures["ratio"] < 6.0
+
+
+def test_nothing_heavy_is_imported_before_the_menu_is_shown(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+import racer_viewer.cli
+from racer_viewer.app import App
+app = App(Path(sys.argv[1]))
+app.frame(0.0)
+heavy = ("numpy", "numba", "gymnasium", "torch", "stable_baselines3", "racer_env")
+print([name for name in heavy if name in sys.modules])
+app.close()
+"""
+    environment = {**os.environ, "SDL_VIDEODRIVER": "dummy", "SDL_AUDIODRIVER": "dummy"}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert result.stdout.splitlines()[-1] == "[]", result.stderr

@@ -1,0 +1,84 @@
+"""Somebody at the real app: causes the events that a person would cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import pygame
+
+from racer_viewer.app import App
+from racer_viewer.modes.screen import Screen
+
+Kind = TypeVar("Kind", bound=Screen)
+FRAME = 1.0 / 60.0
+
+
+class Person:
+    """Presses keys, moves the mouse, and looks at what is on top."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.app = App(data)
+        self.app.stage.room.wait()
+
+    def frames(self, count: int = 1, seconds: float = FRAME) -> None:
+        for _ in range(count):
+            self.app.frame(seconds)
+
+    def hold(self, *keys: str) -> None:
+        for key in keys:
+            self._post(pygame.KEYDOWN, key)
+
+    def let_go(self, *keys: str) -> None:
+        for key in keys:
+            self._post(pygame.KEYUP, key)
+
+    def press(self, *keys: str) -> None:
+        """One after the other, each with a frame of its own."""
+        for key in keys:
+            self.hold(key)
+            self.let_go(key)
+            self.frames()
+
+    def point(self, x: int, y: int) -> None:
+        pygame.event.post(pygame.event.Event(pygame.MOUSEMOTION, pos=(x, y), rel=(0, 0), buttons=(0, 0, 0)))
+        self.frames()
+
+    def drag(self, dx: int, dy: int) -> None:
+        pygame.event.post(pygame.event.Event(pygame.MOUSEMOTION, pos=(600, 300), rel=(dx, dy), buttons=(1, 0, 0)))
+        self.frames()
+
+    def click(self, x: int, y: int, button: int = pygame.BUTTON_LEFT) -> None:
+        pygame.event.post(pygame.event.Event(pygame.MOUSEBUTTONDOWN, pos=(x, y), button=button))
+        self.frames()
+
+    def pad(self, button: int) -> None:
+        pygame.event.post(pygame.event.Event(pygame.CONTROLLERBUTTONDOWN, button=button, instance_id=0))
+        self.frames()
+
+    def choose(self, label: str) -> None:
+        """Go to a line of the list on top with the arrow keys, and press Enter."""
+        self.go_to(label)
+        self.press("return")
+
+    def go_to(self, label: str) -> None:
+        listed = self.app.stage.top.list  # type: ignore[union-attr]
+        labels = [item.label for item in listed.items]
+        assert label in labels, f"{label} is not among {labels}"
+        while listed.item.label != label:
+            self.press("down")
+
+    def top(self, kind: type[Kind]) -> Kind:
+        """The screen on top, which must be of this kind."""
+        top = self.app.stage.top
+        assert isinstance(top, kind), f"{type(top).__name__} is on top: {self.app.stage.said}"
+        return top
+
+    def picture(self) -> pygame.Surface:
+        self.app.draw(1.0)
+        return self.app.surface
+
+    def _post(self, kind: int, key: str) -> None:
+        code = pygame.key.key_code(key)
+        pygame.event.post(pygame.event.Event(kind, key=code, mod=0, unicode="", scancode=0))

@@ -1,0 +1,61 @@
+"""A lap time does not depend on how fast pictures are drawn."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from person import Person
+
+from racer_viewer.modes.play import PlayScreen
+
+COUNTDOWN = 180
+DRIVEN_TICKS = 560
+SCRIPT = {
+    0: "+up", 100: "+right", 112: "-right", 132: "+right", 148: "-right", 160: "+right", 180: "-right",
+    332: "+right", 352: "-right", 364: "+right", 384: "-right", 400: "+right", 420: "-right",
+}  # fmt: skip
+"""What is pressed (+) and let go (−), by tick."""
+
+
+@pytest.fixture
+def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
+
+    def drive_at(fps: int) -> tuple[bytes, list[int], float]:
+        """The actions, gate times and reward of the same drive at so many frames a second."""
+        person = Person(tmp_path / str(fps))
+        try:
+            person.choose("Play")
+            person.choose("Start")
+            play = person.top(PlayScreen)
+            play.restart()
+            person.app._left_over = 0.0
+            for tick, frames in _frames(fps):
+                if tick - COUNTDOWN in SCRIPT:
+                    what = SCRIPT[tick - COUNTDOWN]
+                    (person.hold if what[0] == "+" else person.let_go)(what[1:])
+                for seconds in frames:
+                    person.app.frame(seconds)
+            replay = play.race.replay()
+            assert replay is not None
+            return replay.actions[:DRIVEN_TICKS].tobytes(), list(play.race._passed[0]), replay.ticks
+        finally:
+            person.app.close()
+
+    return drive_at
+
+
+def _frames(fps: int):  # type: ignore[no-untyped-def]
+    """Ticks at which keys may change, and the frames from there to the next: a whole number of both."""
+    step = 4
+    per_step = Fraction(step * fps, 60)
+    assert per_step.denominator == 1
+    for tick in range(0, COUNTDOWN + DRIVEN_TICKS + step, step):
+        yield tick, [1.0000001 / fps] * int(per_step)
+
+
+def test_the_same_keys_give_the_same_drive_at_15_60_and_240_frames(drive) -> None:  # type: ignore[no-untyped-def]
+    slow, usual, fast = drive(15), drive(60), drive(240)
+    assert usual[1], "the script drives through some gates"
+    assert slow == usual == fast

@@ -1,0 +1,202 @@
+"""The app in a real window: somebody who sees the screen and presses keys drives a lap, pauses, resizes and quits."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pygame
+import pytest
+from numpy.typing import NDArray
+from xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
+
+from racer_env.engine import CAR, Simulation, Track, load_circuit
+from racer_viewer.modes.medals import MEDALS
+from racer_viewer.render.overlays import Overlays
+from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")]
+
+WINDOW = (1280, 720)
+SCREEN = (1400, 900)
+PLAYER = np.array(ORDINARY.player)
+TARGET_SPEED, LOOK_AHEAD = 42.0, 34.0
+"""Of a careful person [units/s], and how far ahead they look [units]."""
+LONGEST_LAP = 120.0
+"""[s]"""
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> Iterator[XvfbScreen]:
+    folder = tmp_path / "screen"
+    folder.mkdir()
+    with XvfbScreen(folder, SCREEN) as opened:
+        yield opened
+
+
+class Eyes:
+    """Finds the car on the map in the corner, and knows where on the track that is."""
+
+    def __init__(self, screen: XvfbScreen, track: Track) -> None:
+        self._screen, self._track = screen, track
+        places = np.array([(-150.0, 90.0), (200.0, -40.0), (0.0, -100.0)])
+        dots = np.array([_dot(_map_picture(track, *place)) for place in places])
+        self._to_world = np.linalg.solve(np.column_stack([dots, np.ones(3)]), places)
+
+    def see(self) -> tuple[float, float] | None:
+        dot = _dot(self.window())
+        return None if dot is None else tuple((np.array([*dot, 1.0]) @ self._to_world).tolist())
+
+    def shows(self, colour: tuple[int, int, int]) -> bool:
+        return bool((self.window() == colour).all(axis=2).any())
+
+    def window(self) -> NDArray[np.uint8]:
+        """The pixels of the app's window."""
+        pixels = self._screen.pixels
+        left, top = (SCREEN[0] - WINDOW[0]) // 2, (SCREEN[1] - WINDOW[1]) // 2
+        return pixels[top : top + WINDOW[1], left : left + WINDOW[0]]
+
+
+def _dot(window: NDArray[np.uint8]) -> tuple[float, float] | None:
+    """The middle of the followed car's dot, in the lower right of the window."""
+    height, width = window.shape[:2]
+    corner = window[height // 2 :, width * 3 // 4 :]
+    rows, columns = np.nonzero((corner == PLAYER).all(axis=2))
+    return None if len(rows) < 8 else (float(columns.mean()), float(rows.mean()))
+
+
+def _map_picture(track: Track, x: float, y: float) -> NDArray[np.uint8]:
+    """What the map looks like with a car here."""
+    cars = np.zeros(1, CAR)
+    cars["x"], cars["y"] = x, y
+    surface = pygame.Surface(WINDOW)
+    snapshot = Snapshot(track, cars, (Look("You", ORDINARY.player),))
+    Overlays(Theme(fitting_scale(WINDOW))).draw(surface, snapshot, ("timing", "map"))
+    return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))
+
+
+def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "settings.json").write_text('{"laps": 1, "overlays": ["timing", "map"]}')
+    track = load_circuit("track-01")
+    Simulation(track)  # compiled here, so that the app need not
+    command = [sys.executable, "-m", "racer_viewer", "--data-dir", str(data)]
+    app = subprocess.Popen(command, env=screen.environment, stderr=subprocess.PIPE, text=True)
+    try:
+        eyes = Eyes(screen, track)
+        wait_for(lambda: eyes.shows(ORDINARY.accent), "the menu")
+        _press(screen, "Return")
+        wait_for(lambda: eyes.shows(MEDALS["gold"]), "the choice of circuits, with its medals")
+        _press(screen, "Return")
+        wait_for(lambda: eyes.see() is not None, "the race")
+        lap = _drive(screen, eyes, track, data)
+        assert 8.0 < lap < LONGEST_LAP
+        _press(screen, "Return")  # again
+        wait_for(lambda: eyes.see() is not None, "the race again")
+        _press(screen, "Escape")
+        wait_for(lambda: eyes.see() is None, "the pause, which hides the panels")
+        _press(screen, "Escape")
+        wait_for(lambda: eyes.see() is not None, "the race to go on")
+        window = screen.do("getwindowfocus").strip()
+        screen.do("windowsize", window, 1000, 600)
+        wait_for(lambda: "1000x600" in screen.do("getwindowgeometry", window), "the smaller window")
+        time.sleep(0.3)
+        assert app.poll() is None
+        _quit(screen)
+        assert app.wait(LIMIT) == 0
+        assert app.stderr is not None
+        assert "Traceback" not in app.stderr.read()
+    finally:
+        app.kill()
+        app.wait()
+
+
+def _quit(screen: XvfbScreen) -> None:
+    """By the keyboard: pause, last line, menu, last line."""
+    _press(screen, "Escape")
+    _press(screen, "Up")
+    _press(screen, "Return")
+    time.sleep(0.2)
+    _press(screen, "Up")
+    _press(screen, "Return")
+
+
+def _press(screen: XvfbScreen, key: str) -> None:
+    screen.do("key", key)
+    time.sleep(0.15)
+
+
+def _drive(screen: XvfbScreen, eyes: Eyes, track: Track, data: Path) -> float:
+    """Keep to the middle of the road by what is seen, until a lap is in the records; its time [s]."""
+    arcs = np.arange(0.0, track.length, 2.0)
+    line = track.centreline.points(arcs)
+    seen: list[tuple[float, float, float]] = []
+    held: set[str] = set()
+    end = time.monotonic() + LONGEST_LAP
+    try:
+        while time.monotonic() < end:
+            lap = _recorded(data)
+            if lap is not None:
+                return lap
+            place = eyes.see()
+            now = time.monotonic()
+            if place is None:
+                continue
+            seen = [*seen[-12:], (now, *place)]
+            speed, heading = _motion(seen, track)
+            _hold(screen, held, "w", speed < TARGET_SPEED)
+            nearest = int(np.hypot(*(line - place).T).argmin())
+            goal = line[(nearest + int(LOOK_AHEAD / 2.0)) % len(line)]
+            wanted = math.atan2(goal[1] - place[1], goal[0] - place[0])
+            error = (wanted - heading + math.pi) % (2.0 * math.pi) - math.pi
+            if speed > 5.0 and abs(error) > 0.05:
+                _tap(screen, "a" if error > 0.0 else "d", min(0.06, abs(error) * 0.12))
+            else:
+                time.sleep(0.02)
+    finally:
+        for key in held:
+            screen.do("keyup", key)
+    raise AssertionError(f"no lap within {LONGEST_LAP:g} s; last seen at {seen[-1:]}")
+
+
+def _motion(seen: list[tuple[float, float, float]], track: Track) -> tuple[float, float]:
+    """Speed and heading from where the car was a quarter of a second ago."""
+    now, x, y = seen[-1]
+    before = next((each for each in seen if now - each[0] < 0.25), seen[0])
+    seconds = now - before[0]
+    dx, dy = x - before[1], y - before[2]
+    way = math.hypot(dx, dy)
+    if seconds <= 0.0 or way < 1.5:
+        return (way / seconds if seconds > 0.0 else 0.0), track.start[2]
+    return way / seconds, math.atan2(dy, dx)
+
+
+def _hold(screen: XvfbScreen, held: set[str], key: str, down: bool) -> None:
+    if down != (key in held):
+        screen.do("keydown" if down else "keyup", key)
+        (held.add if down else held.discard)(key)
+
+
+def _tap(screen: XvfbScreen, key: str, seconds: float) -> None:
+    screen.do("keydown", key, "sleep", f"{seconds:.3f}", "keyup", key)
+
+
+def _recorded(data: Path) -> float | None:
+    """The best lap in the records [s], if there is one: the app enters it when the race is over."""
+    path = data / "records.sqlite"
+    if not path.exists():
+        return None
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as records:
+            row = records.execute("SELECT min(best_lap) FROM record").fetchone()
+    except sqlite3.Error:
+        return None
+    return row[0] / 60.0 if row and row[0] else None

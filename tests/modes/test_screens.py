@@ -1,0 +1,258 @@
+"""Every screen can be reached and left: by keys, by the mouse, by a gamepad."""
+
+from pathlib import Path
+
+import pygame
+import pytest
+from person import Person
+
+from racer_viewer.modes.choose import ChooseScreen, OpponentsScreen
+from racer_viewer.modes.help import HelpScreen
+from racer_viewer.modes.menu import MenuScreen
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.pause import PauseScreen
+from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.records_screen import RecordsScreen
+from racer_viewer.modes.replay_screen import ReplayScreen
+from racer_viewer.modes.replays_screen import ReplaysScreen
+from racer_viewer.modes.results import ResultsScreen
+from racer_viewer.modes.screen import Screen
+from racer_viewer.modes.settings_screen import KeysScreen, SettingsScreen
+from racer_viewer.modes.watch import ChooseAgentScreen, WatchScreen
+
+ENTRIES: dict[str, type[Screen]] = {
+    "Play": ChooseScreen,
+    "Watch": ChooseAgentScreen,
+    "Train": MessageScreen,
+    "Replays": ReplaysScreen,
+    "Records": RecordsScreen,
+    "Settings": SettingsScreen,
+}
+
+
+@pytest.mark.parametrize("label", ENTRIES)
+def test_each_entry_of_the_menu_opens_its_screen_and_escape_leaves_it(person: Person, label: str) -> None:
+    person.choose(label)
+    screen = person.top(ENTRIES[label])
+    assert screen.keys()
+    person.frames(3)
+    person.press("escape")
+    person.top(MenuScreen)
+
+
+def test_help_lists_the_keys_on_every_screen(person: Person) -> None:
+    person.press("f1")
+    person.top(HelpScreen)
+    person.frames(2)
+    person.press("h")
+    person.top(MenuScreen)
+    person.choose("Settings")
+    person.press("h", "escape")
+    person.top(SettingsScreen)
+
+
+def test_quit_ends_the_app(person: Person) -> None:
+    person.choose("Quit")
+    assert person.app.stage.top is None
+
+
+def test_closing_the_window_ends_the_app_from_anywhere(person: Person) -> None:
+    person.choose("Settings")
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    person.frames()
+    assert person.app.stage.top is None
+
+
+def test_the_mouse_alone_gets_to_a_race_and_back(person: Person) -> None:
+    person.frames(2)
+    menu = person.top(MenuScreen)
+    person.click(*menu.list._rows[0].center)
+    screen = person.top(ChooseScreen)
+    person.frames()
+    start = next(number for number, item in enumerate(screen.list.items) if item.label == "Start")
+    person.point(*screen.list._rows[start].center)
+    assert screen.list.chosen == start
+    person.click(*screen.list._rows[start].center)
+    person.top(PlayScreen)
+    person.click(400, 300, pygame.BUTTON_RIGHT)
+    pause = person.top(PauseScreen)
+    person.frames()
+    person.click(*pause.list._rows[len(pause.list.items) - 1].center)
+    person.top(MenuScreen)
+
+
+def test_a_gamepad_alone_gets_to_a_race_and_back(person: Person) -> None:
+    person.pad(pygame.CONTROLLER_BUTTON_A)
+    person.top(ChooseScreen)
+    person.pad(pygame.CONTROLLER_BUTTON_A)
+    person.top(PlayScreen)
+    person.pad(pygame.CONTROLLER_BUTTON_START)
+    person.top(PauseScreen)
+    person.pad(pygame.CONTROLLER_BUTTON_B)
+    person.top(PlayScreen)
+    person.pad(pygame.CONTROLLER_BUTTON_START)
+    person.pad(pygame.CONTROLLER_BUTTON_DPAD_UP)
+    person.pad(pygame.CONTROLLER_BUTTON_A)
+    person.top(MenuScreen)
+
+
+def test_opponents_are_chosen_and_remembered(person: Person) -> None:
+    person.choose("Play")
+    person.choose("Against")
+    screen = person.top(OpponentsScreen)
+    assert screen.list.items[0].label == "champion"
+    person.press("return", "escape")
+    assert person.app.stage.settings.opponents == ("champion",)
+    against = person.top(ChooseScreen).list.items[-1]
+    assert against.value == "champion"
+    person.choose("Start")
+    play = person.top(PlayScreen)
+    assert [each.name for each in play.race.entrants] == ["You", "champion"]
+
+
+def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Person) -> None:
+    """The agent's hands on the wheel: a person of flesh would take longer."""
+    person.app.stage.change(laps=1)
+    person.choose("Play")
+    person.choose("Start")
+    play = person.top(PlayScreen)
+    agent = _champion()
+    play._wheel = _Hands(agent, play)  # type: ignore[assignment]
+    person.frames(180 + 8 * 60 + 40)
+    results = person.top(ResultsScreen)
+    assert len(play.race.laps) == 1
+    assert results._news == "a new record on this circuit"
+    person.frames()
+    person.choose("Save replay")
+    (saved,) = (person.data / "replays").glob("*.racer")
+    assert "Saved as" in person.app.stage.said
+    person.choose("To the menu")
+    person.choose("Replays")
+    assert person.top(ReplaysScreen).list.items[0].label == saved.stem
+    person.press("return")
+    person.top(ReplayScreen)
+    person.frames(60)
+    person.press("right", "left", "escape", "escape")
+    person.choose("Records")
+    records = person.top(RecordsScreen)
+    assert [item.value for item in records.list.items[1:]] == [f"{play.race.laps[0].ticks / 60:.2f} s"]
+    person.press("down", "return")
+    person.top(ReplayScreen)
+    person.press("escape", "delete")
+    person.choose("Take it out")
+    assert not person.top(RecordsScreen).list.items[1].enabled
+
+
+def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
+    person.app.stage.change(laps=1)
+    person.choose("Play")
+    person.choose("Start")
+    play = person.top(PlayScreen)
+    play._wheel = _Hands(_champion(), play)  # type: ignore[assignment]
+    person.frames(180 + 8 * 60 + 40)
+    lap = play.race.laps[0].ticks
+    person.choose("To the menu")
+    person.choose("Play")
+    person.choose("Start")
+    again = person.top(PlayScreen)
+    assert again.race.ghost is not None
+    assert [look.ghost for look in again.after.looks] == [False, True]
+    person.frames(180 + 60)
+    timing = again.after.timing
+    assert timing is not None
+    assert timing.best == lap
+    ghost, own = again.after.cars[1], again.after.cars[0]
+    assert ghost["step_count"] == own["step_count"]
+    assert ghost["speed"] > own["speed"]
+
+
+def test_a_watched_agent_laps_and_its_thoughts_are_shown(person: Person) -> None:
+    person.choose("Watch")
+    person.top(ChooseAgentScreen)
+    person.choose("champion")
+    watch = person.top(WatchScreen)
+    person.frames(9 * 60)
+    assert watch.race.laps
+    assert watch.after.thought is not None
+    assert watch.after.thought.value is not None
+    person.press("r")
+    assert watch.race.ticks < 5
+
+
+def test_a_broken_model_among_the_runs_gives_its_reason_and_harms_nothing(person: Person) -> None:
+    run = person.data / "runs" / "broken"
+    run.mkdir(parents=True)
+    (run / "broken.zip").write_bytes(b"no zip at all")
+    person.choose("Watch")
+    person.choose("broken")
+    assert "broken.zip" in person.top(MessageScreen).text
+    person.press("return")
+    person.top(ChooseAgentScreen)
+
+
+def test_overlays_are_switched_by_their_keys_and_remembered(person: Person) -> None:
+    person.choose("Play")
+    person.choose("Start")
+    before = set(person.app.stage.settings.overlays)
+    person.press("2", "5", "1")
+    assert set(person.app.stage.settings.overlays) == (before | {"reward", "physics"}) - {"rays"}
+    person.frames(5)
+
+
+def test_the_camera_goes_through_its_ways_and_can_be_dragged(person: Person) -> None:
+    person.choose("Play")
+    person.choose("Start")
+    play = person.top(PlayScreen)
+    person.frames(2)
+    first = play._scene.car_on_screen(0)
+    person.press("c")
+    person.frames(40)
+    person.press("c")
+    person.frames(40)
+    here = play._scene.car_on_screen(0)
+    person.drag(60, -30)
+    person.frames(60)
+    there = play._scene.car_on_screen(0)
+    assert there[0] - here[0] == pytest.approx(60, abs=2)
+    assert there[1] - here[1] == pytest.approx(-30, abs=2)
+    person.press("c")
+    person.frames(60)
+    assert play._scene.car_on_screen(0) == pytest.approx(first, abs=3)
+
+
+def test_a_screenshot_is_a_file(person: Person) -> None:
+    person.press("f12")
+    (shot,) = (person.data / "screenshots").glob("*.png")
+    assert pygame.image.load(shot).get_size() == person.app.surface.get_size()
+
+
+def _champion():  # type: ignore[no-untyped-def]
+    from racer_viewer.agents import CHAMPION, load_agent
+
+    return load_agent(CHAMPION)
+
+
+class _Hands:
+    """Steers a player's car as an agent would."""
+
+    def __init__(self, agent, play: PlayScreen) -> None:  # type: ignore[no-untyped-def]
+        self._agent, self._play = agent, play
+
+    def turn(self, controls: object, speed: float) -> tuple[float, float, float]:
+        steer, throttle, brake = self._agent.act(self._play.after.observation).tolist()
+        return steer, throttle, brake
+
+    def let_go(self) -> None:
+        """Nothing is held."""
+
+
+def test_pictures_of_all_screens_are_not_empty(person: Person, tmp_path: Path) -> None:
+    for label in ENTRIES:
+        person.choose(label)
+        person.frames(2)
+        picture = pygame.surfarray.array3d(person.picture())
+        assert len({tuple(pixel) for pixel in picture[::16, ::16].reshape(-1, 3).tolist()}) > 20, label
+        person.press("escape")
+    person.choose("Settings")
+    person.choose("Keys")
+    person.top(KeysScreen)

@@ -1,0 +1,217 @@
+"""The world in a picture: cars are where the state says, and what is asked for is drawn."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pygame
+import pytest
+
+from racer_env.engine import CAR, Driver, Simulation, Start, Track, load_circuit
+from racer_viewer.render.camera import Mode
+from racer_viewer.render.scene import Scene, SceneOptions
+from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.ui.theme import Theme
+
+SIZE = (1280, 720)
+RED, BLUE, GREEN = (226, 62, 44), (58, 134, 255), (46, 196, 120)
+BARE = SceneOptions(rays=False, gates=False, names=False)
+
+
+@pytest.fixture(scope="module")
+def track() -> Track:
+    return load_circuit("track-01")
+
+
+def snapshot_of(track: Track, *cars: dict[str, Any], ghosts: tuple[int, ...] = (), focus: int = 0) -> Snapshot:
+    """Cars near the start, each with these values besides."""
+    x, y, heading = track.start
+    rows = np.zeros(len(cars), CAR)
+    rows["heading"], rows["rays"] = heading, 200.0
+    for row, values in zip(rows, cars, strict=True):
+        row["x"], row["y"] = x + 80.0 + values.pop("ahead", 0.0), y
+        for name, value in values.items():
+            row[name] = value
+    colours = (RED, BLUE, GREEN)
+    looks = tuple(Look(f"car {number}", colours[number % 3], number in ghosts) for number in range(len(cars)))
+    return Snapshot(track, rows, looks, focus)
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    return Scene(Theme(), patient=True)
+
+
+@pytest.fixture
+def draw(scene: Scene) -> Callable[..., np.ndarray]:
+    def drawn(
+        snapshot: Snapshot, options: SceneOptions = BARE, size: tuple[int, int] = SIZE, ticks: int = 1
+    ) -> np.ndarray:
+        surface = pygame.Surface(size, depth=32)
+        for _ in range(ticks):
+            scene.tick(snapshot)
+        scene.draw(surface, snapshot, snapshot, 1.0, options)
+        return pygame.surfarray.array3d(surface).swapaxes(0, 1).astype(int)
+
+    return drawn
+
+
+def places_of(picture: np.ndarray, colour: tuple[int, int, int], tolerance: int = 24) -> np.ndarray:
+    """Of the pixels of a colour, as x, y."""
+    return np.argwhere((np.abs(picture - colour) <= tolerance).all(axis=2))[:, ::-1]
+
+
+@pytest.mark.parametrize("size", [(960, 540), (1280, 720), (2000, 900)])
+def test_cars_are_where_the_state_says(
+    track: Track, scene: Scene, draw: Callable[..., np.ndarray], size: tuple[int, int]
+) -> None:
+    picture = draw(snapshot_of(track, {}, {"ahead": 14.0}, {"ahead": -20.0}), size=size)
+    scale = scene.camera.view.scale
+    for number, colour in enumerate((BLUE, GREEN), start=1):
+        x, y = scene.car_on_screen(number)
+        body = np.median(places_of(picture, colour), axis=0)
+        np.testing.assert_allclose(body, (x, y), atol=1.3 * scale)
+    assert scene.car_on_screen(0) == pytest.approx((size[0] / 2, size[1] / 2))
+    red = places_of(picture, RED)
+    assert (np.abs(red - np.array(size) / 2).max(axis=1) < 4.0 * scale).sum() > 40
+    assert scene.car_on_screen(1)[0] - scene.car_on_screen(0)[0] == pytest.approx(14.0 * scale)
+
+
+def test_the_followed_car_is_on_top(track: Track, draw: Callable[..., np.ndarray]) -> None:
+    for focus, colour, other in ((0, RED, BLUE), (1, BLUE, RED)):
+        picture = draw(snapshot_of(track, {}, {}, focus=focus), ticks=40)
+        middle = picture[330:390, 610:670]
+        assert len(places_of(middle, colour)) > 5 * max(1, len(places_of(middle, other, 10)))
+
+
+def test_a_ghost_is_see_through(track: Track, draw: Callable[..., np.ndarray]) -> None:
+    solid = draw(snapshot_of(track, {}, {"ahead": 14.0}))
+    faint = draw(snapshot_of(track, {}, {"ahead": 14.0}, ghosts=(1,)))
+    body = places_of(solid, BLUE)
+    assert len(body) > 40
+    assert len(places_of(faint, BLUE)) == 0
+    x, y = np.median(body, axis=0).astype(int)
+    ground = draw(snapshot_of(track, {}))[y, x]
+    assert ground[2] < faint[y, x][2] < solid[y, x][2]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_front_wheels_steer_and_brakes_light_up(track: Track, draw: Callable[..., np.ndarray], number: int) -> None:
+    plain: list[dict[str, Any]] = [{}, {"ahead": 14.0}]
+    before = draw(snapshot_of(track, *(dict(car) for car in plain)))
+    for change in ({"steer": 1.0}, {"brake": 1.0}):
+        cars = [dict(car) for car in plain]
+        cars[number].update(change)
+        changed = draw(snapshot_of(track, *cars))
+        there = np.argwhere((changed != before).any(axis=2))[:, ::-1]
+        assert len(there) >= 8
+        middle = (640 + 14.0 * 6.5 * number, 360)
+        assert (np.abs(there - middle) < 30).all()
+
+
+def test_rays_gates_and_names_are_drawn_when_asked_for(track: Track, draw: Callable[..., np.ndarray]) -> None:
+    snapshot = snapshot_of(track, {"rays": 40.0}, {"ahead": 20.0})
+    bare = draw(snapshot)
+    for name in ("rays", "gates", "names"):
+        changed = (draw(snapshot, replace(BARE, **{name: True})) != bare).any(axis=2)
+        assert 200 < changed.sum() < 60_000, name
+    np.testing.assert_array_equal(draw(snapshot), bare)
+
+
+def test_a_ray_ends_with_a_dot_and_its_length_where_it_meets_the_wall(
+    track: Track, scene: Scene, draw: Callable[..., np.ndarray]
+) -> None:
+    lengths = np.linspace(30.0, 45.0, 9)
+    snapshot = snapshot_of(track, {"rays": lengths, "heading": 0.0})
+    changed = (draw(snapshot, replace(BARE, rays=True)) != draw(snapshot)).any(axis=2)
+    for length, angle in zip(lengths, np.linspace(-math.pi / 2, math.pi / 2, 9), strict=True):
+        x = round(640 + length * 6.5 * math.cos(angle))
+        y = round(360 - length * 6.5 * math.sin(angle))
+        assert changed[y - 2 : y + 3, x - 2 : x + 3].all()
+        beyond = round(x + 16 * math.cos(angle)), round(y - 16 * math.sin(angle))
+        assert changed[beyond[1] - 4 : beyond[1] + 5, beyond[0] - 5 : beyond[0] + 6].mean() > 0.9
+
+
+def test_lengths_of_rays_stay_in_the_window(track: Track, draw: Callable[..., np.ndarray]) -> None:
+    snapshot = snapshot_of(track, {"rays": 150.0, "heading": math.pi / 4})
+    with_rays, bare = draw(snapshot, replace(BARE, rays=True)), draw(snapshot)
+    plates = (with_rays < bare - 20).all(axis=2)
+    assert plates[8:30, :].any() or plates[-30:-8, :].any()
+    assert not plates[:4].any()
+    assert not plates[-4:].any()
+
+
+def test_the_next_gate_stands_out(track: Track, draw: Callable[..., np.ndarray]) -> None:
+    accent = Theme().palette.accent
+    options = replace(BARE, gates=True)
+    here = [places_of(draw(snapshot_of(track, {"checkpoint": gate}), options), accent, 10) for gate in (0, 1, 20)]
+    assert len(here[0]) > 100
+    assert len(here[1]) > 100
+    assert np.median(here[0][:, 0]) < np.median(here[1][:, 0]), "gate 2 is further along than gate 1"
+    assert len(here[2]) == 0, "gate 21 is not in the picture"
+
+
+def test_a_name_covers_no_car(track: Track, scene: Scene, draw: Callable[..., np.ndarray]) -> None:
+    snapshot = snapshot_of(track, {}, {"ahead": 9.0}, {"ahead": 18.0})
+    bare, named = draw(snapshot), draw(snapshot, replace(BARE, names=True))
+    for colour in (RED, BLUE, GREEN):
+        body = places_of(bare, colour, 12)
+        near = body[np.abs(body - (640, 360)).max(axis=1) < 200]
+        np.testing.assert_array_equal(named[near[:, 1], near[:, 0]], bare[near[:, 1], near[:, 0]])
+
+
+def test_between_two_ticks_the_car_is_between_its_places(track: Track, scene: Scene) -> None:
+    simulation, driver = Simulation(track, 2, start=Start(arc=(0.0, 0.05), speed=(60.0, 60.0))), Driver(track)
+    surface = pygame.Surface(SIZE, depth=32)
+    before = after = None
+    for _ in range(30):
+        simulation.step(driver.act(simulation.cars))
+        before, after = after, Snapshot(track, np.array(simulation.cars, CAR), (Look("a", RED), Look("b", BLUE)))
+        scene.tick(after)
+    assert before is not None
+    assert after is not None
+    worlds = []
+    for share in (0.0, 0.5, 1.0):
+        scene.draw(surface, before, after, share, BARE)
+        worlds.append(scene.camera.view.to_world(*scene.car_on_screen(1)))
+    np.testing.assert_allclose(worlds[0], (before.cars["x"][1], before.cars["y"][1]))
+    np.testing.assert_allclose(worlds[2], (after.cars["x"][1], after.cars["y"][1]))
+    np.testing.assert_allclose(worlds[1], np.mean([worlds[0], worlds[2]], axis=0))
+
+
+def test_cars_can_still_be_seen_when_the_whole_track_is(
+    track: Track, scene: Scene, draw: Callable[..., np.ndarray]
+) -> None:
+    snapshot = snapshot_of(track, {}, {"ahead": 60.0})
+    draw(snapshot)
+    scene.camera.mode = Mode.WHOLE
+    try:
+        picture = draw(snapshot, ticks=40)
+        assert scene.camera.view.scale < 2.5
+        assert len(places_of(picture, BLUE)) > 12
+        x, y = scene.car_on_screen(1)
+        np.testing.assert_allclose(np.median(places_of(picture, BLUE), axis=0), (x, y), atol=6.0)
+    finally:
+        scene.camera.mode = Mode.FOLLOW
+        draw(snapshot, ticks=40)
+
+
+def test_hundreds_of_cars_are_drawn_each_in_its_colour(track: Track, draw: Callable[..., np.ndarray]) -> None:
+    cars = [{"ahead": 6.0 * (k % 20) - 60.0, "y": track.start[1] + 5.0 * (k // 20) - 30.0} for k in range(240)]
+    picture = draw(snapshot_of(track, *cars))
+    for colour in (RED, BLUE, GREEN):
+        assert len(places_of(picture, colour)) > 2000
+
+
+def test_another_track_is_another_picture(track: Track, scene: Scene, draw: Callable[..., np.ndarray]) -> None:
+    other = load_circuit("track-03")
+    first, second = draw(snapshot_of(track, {})), draw(snapshot_of(other, {}))
+    assert (first != second).mean() > 0.3
+    np.testing.assert_array_equal(draw(snapshot_of(track, {})), first)
+
+
+def test_nothing_drawn_yet_is_said() -> None:
+    with pytest.raises(LookupError):
+        Scene(Theme()).car_on_screen(0)

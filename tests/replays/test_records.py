@@ -1,0 +1,313 @@
+"""Records: only what the physics gives gets in, in the right order, and stays there."""
+
+import contextlib
+import sqlite3
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from replay_drives import DATE, RING, ring_run
+
+from racer_env.engine import Circuit, Medals, Start, circuits
+from racer_env.errors import RacerError
+from racer_viewer import records as records_module
+from racer_viewer.records import CircuitKey, Entry, RecordError, Records, circuit_key, medal_for
+from racer_viewer.replays import ENGINE_VERSION, Replay, record_database, replay_to_bytes, trace_replay
+
+LATER = DATE + timedelta(minutes=5)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    return Records(tmp_path / "data" / "records.db")
+
+
+def entered(records: Records, replay: Replay) -> Entry:
+    entry = records.enter(replay)
+    assert entry is not None
+    return entry
+
+
+def with_laps(replay: Replay, *laps: int) -> Replay:
+    return replace(replay, laps=laps)
+
+
+def test_a_run_is_entered_with_what_it_was(records: Records) -> None:
+    replay = ring_run()
+    entry = entered(records, replay)
+    assert entry == Entry(
+        number=entry.number,
+        circuit=circuit_key(RING),
+        circuit_name="Ring",
+        driver="Anna",
+        best_lap=min(replay.laps),
+        laps=len(replay.laps),
+        clean=True,
+        date=DATE,
+    )
+    assert records.best(RING) == entry
+    assert records.top(RING) == (entry,)
+    assert records.notice is None
+
+
+def test_a_record_is_its_replay(records: Records) -> None:
+    kept = records.replay_of(entered(records, ring_run()))
+    assert replay_to_bytes(kept) == replay_to_bytes(ring_run())
+    assert trace_replay(kept).disagreement is None
+
+
+def test_records_outlive_whoever_entered_them(records: Records, tmp_path: Path) -> None:
+    entry = entered(records, ring_run())
+    assert Records(tmp_path / "data" / "records.db").top(RING) == (entry,)
+
+
+def test_the_best_lap_decides_and_then_the_date(records: Records) -> None:
+    slow = entered(records, ring_run(throttle=0.5))
+    late = entered(records, replace(ring_run(), date=LATER))
+    early = entered(records, ring_run())
+    assert slow.best_lap > early.best_lap == late.best_lap
+    assert records.top(RING) == (early, late, slow)
+    assert records.top(RING, limit=2) == (early, late)
+    assert records.best(RING) == early
+
+
+def test_the_same_replay_twice_is_one_record(records: Records) -> None:
+    assert records.enter(ring_run()) == records.enter(ring_run())
+    assert len(records.top(RING)) == 1
+
+
+def test_only_the_best_are_kept(tmp_path: Path) -> None:
+    records = Records(tmp_path / "records.db", kept=2)
+    slow = entered(records, ring_run(throttle=0.5))
+    fast = [entered(records, replace(ring_run(), date=DATE + timedelta(days=day))) for day in range(2)]
+    assert records.top(RING) == tuple(fast)
+    assert records.enter(ring_run(throttle=0.5)) is None
+    with pytest.raises(RecordError, match="no longer there"):
+        records.replay_of(slow)
+
+
+def test_a_changed_circuit_is_another_one(records: Records) -> None:
+    x, y, width = RING.control_points[0]
+    moved = msgspec.structs.replace(RING, control_points=((x + 0.1, y, width), *RING.control_points[1:]))
+    gated = msgspec.structs.replace(RING, gates=9)
+    renamed = msgspec.structs.replace(RING, name="Our ring", description="round")
+    entry = entered(records, ring_run())
+    assert records.best(moved) is None
+    assert records.best(gated) is None
+    assert records.best(renamed) == entry
+
+
+def test_circuits_with_a_record_are_listed(records: Records) -> None:
+    other = msgspec.structs.replace(RING, id="a-ring")
+    entered(records, ring_run())
+    entered(records, replace(ring_run(), circuit=other))
+    keys = records.circuits()
+    assert keys == (circuit_key(other), circuit_key(RING))
+    assert [records.best(key) for key in keys] == [records.best(other), records.best(RING)]
+
+
+def test_a_record_can_be_taken_out(records: Records) -> None:
+    entry = entered(records, ring_run())
+    records.delete(entry)
+    records.delete(entry)
+    assert records.top(RING) == ()
+    again = entered(records, ring_run())
+    assert again.number != entry.number
+
+
+def refused(records: Records, replay: Replay) -> str:
+    with pytest.raises(RecordError) as error:
+        records.enter(replay)
+    assert records.top(replay.circuit) == ()
+    return str(error.value)
+
+
+def test_a_time_that_the_physics_does_not_give_cannot_get_in(records: Records) -> None:
+    first, *others = ring_run().laps
+    assert "driven again" in refused(records, with_laps(ring_run(), first - 1, *others))
+    assert "driven again" in refused(records, with_laps(ring_run(), first))
+    actions = ring_run().actions.copy()
+    actions[5] = (1.0, 0.0, 1.0)
+    assert "driven again" in refused(records, replace(ring_run(), actions=actions))
+
+
+def test_a_reward_that_was_not_earned_cannot_get_in(records: Records) -> None:
+    assert "reward" in refused(records, replace(ring_run(), reward=100.0))
+
+
+def test_a_run_of_another_engine_cannot_get_in(records: Records) -> None:
+    message = refused(records, replace(ring_run(), engine_version=ENGINE_VERSION + 1))
+    assert f"version {ENGINE_VERSION + 1}" in message
+
+
+def test_a_head_start_cannot_get_in(records: Records) -> None:
+    flying = ring_run(start=Start(speed=(100.0, 100.0)))
+    assert trace_replay(flying).disagreement is None
+    assert "at rest" in refused(records, flying)
+
+
+def test_a_run_without_a_lap_cannot_get_in(records: Records) -> None:
+    assert "no lap" in refused(records, ring_run(60))
+
+
+def test_records_of_an_engine_before_are_kept_but_do_not_rank(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = entered(records, ring_run())
+    with monkeypatch.context() as patch:
+        patch.setattr(records_module, "ENGINE_VERSION", ENGINE_VERSION + 1)
+        assert records.best(RING) is None
+        assert records.circuits() == ()
+    assert records.best(RING) == entry
+
+
+def test_looking_for_records_makes_no_file(records: Records, tmp_path: Path) -> None:
+    assert records.best(RING) is None
+    assert records.top(RING) == ()
+    assert records.circuits() == ()
+    records.delete(Entry(1, circuit_key(RING), "", "", 1, 1, True, DATE))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_file_is_set_aside_and_told_and_a_new_one_begun(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    path.write_bytes(b"these were records once " * 500)
+    records = Records(path)
+    assert records.best(RING) is None
+    (aside,) = (file for file in tmp_path.iterdir() if file != path)
+    assert aside.read_bytes() == b"these were records once " * 500
+    assert records.notice is not None
+    assert aside.name in records.notice
+    entry = entered(records, ring_run())
+    assert Records(path).best(RING) == entry
+    assert Records(path).notice is None
+
+
+def test_another_programs_database_is_set_aside_too(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE record (something)")
+        database.commit()
+    records = Records(path)
+    assert records.enter(ring_run()) == records.best(RING)
+    assert records.notice is not None
+
+
+def test_a_record_of_a_file_that_was_set_aside_is_not_taken_for_another(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    old = entered(Records(path), ring_run())
+    path.write_bytes(b"damaged " * 1000)
+    records = Records(path)
+    new = entered(records, replace(ring_run(), date=LATER))
+    assert new.number == old.number
+    with pytest.raises(RecordError, match="no longer there"):
+        records.replay_of(old)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_with_any_bytes_changed_there_are_records_or_errors_of_ours(tmp_path: Path, data: st.DataObject) -> None:
+    """Whatever happened to the file, nothing but a RacerError comes out, and the next run can be entered."""
+    for old in tmp_path.iterdir():
+        old.unlink()
+    path = tmp_path / "records.db"
+    entered(Records(path), ring_run())
+    content = bytearray(path.read_bytes())
+    head = st.integers(0, 200) | st.integers(0, len(content) - 1)
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(head)] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.sampled_from([len(content), len(content) // 2, 100]))])
+    records = Records(path)
+    with contextlib.suppress(RacerError):
+        for key in records.circuits():
+            for entry in records.top(key):
+                records.replay_of(entry)
+    if "newer" not in failure(records):
+        assert records.enter(ring_run(throttle=0.5)) is not None
+
+
+def failure(records: Records) -> str:
+    try:
+        records.circuits()
+    except RecordError as error:
+        return str(error)
+    return ""
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    entered(Records(path), ring_run())
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 99")
+    before = path.read_bytes()
+    with pytest.raises(RecordError, match="newer racer-viewer"):
+        Records(path).best(RING)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_older_file_is_brought_up_to_date_with_what_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "records.db"
+    entry = entered(Records(path), ring_run())
+    added = ("ALTER TABLE record ADD COLUMN weather TEXT NOT NULL DEFAULT 'dry'",)
+    monkeypatch.setattr(record_database, "MIGRATIONS", (*record_database.MIGRATIONS, added))
+    assert Records(path).top(RING) == (entry,)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT weather FROM record").fetchall() == [("dry",)]
+        assert database.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(RecordError, match=r"records in .*records\.db"):
+        Records(tmp_path / "file" / "records.db").enter(ring_run())
+    assert Records(tmp_path / "file" / "records.db").best(RING) is None
+
+
+def test_a_folder_in_the_place_of_the_file_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="unable to open"):
+        Records(tmp_path).enter(ring_run())
+
+
+@contextlib.contextmanager
+def no_file_grows_beyond(size: int) -> Iterator[None]:
+    """As on a full disk: what a process writes beyond this many bytes of a file fails."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
+def test_when_the_disk_is_full_what_was_there_stays(tmp_path: Path) -> None:
+    records = Records(tmp_path / "records.db")
+    entry = entered(records, ring_run())
+    with no_file_grows_beyond((tmp_path / "records.db").stat().st_size), pytest.raises(RecordError, match="records in"):
+        records.enter(replace(ring_run(), date=LATER))
+    assert records.top(RING) == (entry,)
+    assert records.notice is None
+    entered(records, replace(ring_run(), date=LATER))
+
+
+def test_a_lap_earns_the_best_medal_that_it_reaches() -> None:
+    circuit = Circuit("Medals", RING.control_points, medals=Medals(10.0, 12.0, 15.0))
+    times = {600: "gold", 601: "silver", 720: "silver", 721: "bronze", 900: "bronze", 901: None}
+    assert {ticks: medal_for(circuit, ticks) for ticks in times} == times
+    assert medal_for(RING, 1) is None
+
+
+def test_keys_of_bundled_circuits_differ() -> None:
+    keys: set[CircuitKey] = {circuit_key(circuit) for circuit in circuits()}
+    assert len(keys) == len({key.fingerprint for key in keys}) == len(circuits())

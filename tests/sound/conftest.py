@@ -1,0 +1,11 @@
+"""What tests of sound share."""
+
+import pytest
+
+from tests.sound.offline_mix import OfflineMixer
+
+
+@pytest.fixture(scope="session")
+def mixer() -> OfflineMixer:
+    """All sounds; not to be changed."""
+    return OfflineMixer()

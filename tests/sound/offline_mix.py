@@ -1,0 +1,53 @@
+"""The mix of a drive as an array, by the game's own logic, with volumes that step from block to block as SDL's do."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from racer_viewer.sound.bank import make_effects, make_loops
+from racer_viewer.sound.catalogue import RATE, Loop
+from racer_viewer.sound.channels import STEPS
+from racer_viewer.sound.device import BUFFER
+from racer_viewer.sound.drive_sound import CarSound, Heard, beginning, listen, loop_levels
+from racer_viewer.sound.mixer import LOUDNESS_POWER
+
+TICKS_PER_SECOND = 60
+TICK = RATE // TICKS_PER_SECOND
+"""Samples per tick."""
+
+
+def hear(drive: Sequence[CarSound]) -> list[Heard]:
+    """What sounds after every tick."""
+    heard, result = beginning(drive[0]), []
+    for car in drive:
+        heard = listen(heard, car, 1 / TICKS_PER_SECOND)
+        result.append(heard)
+    return result
+
+
+class OfflineMixer:
+    """Has the sounds; makes them once."""
+
+    def __init__(self) -> None:
+        self.loops = dict(make_loops())
+        self.effects = dict(make_effects())
+
+    def mix(self, ticks: list[Heard], volume: float = 1.0) -> NDArray[np.float32]:
+        blocks = len(ticks) * TICK // BUFFER
+        total = np.zeros(blocks * BUFFER, np.float32)
+        places: dict[Loop, int] = {}
+        for block in range(blocks):
+            start = block * BUFFER
+            levels = loop_levels(ticks[start // TICK])
+            places = {loop: places.get(loop, 0) for loop in levels}
+            for loop, gain in levels.items():
+                samples = np.take(self.loops[loop], np.arange(places[loop], places[loop] + BUFFER), mode="wrap")
+                total[start : start + BUFFER] += samples * (round(gain * STEPS) / STEPS)
+                places[loop] += BUFFER
+        for number, heard in enumerate(ticks):
+            if heard.hit:
+                rest = total[number * TICK :]
+                hit = self.effects["wall"][: len(rest)]
+                rest[: len(hit)] += hit * heard.hit
+        return total * np.float32(volume**LOUDNESS_POWER)

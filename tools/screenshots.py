@@ -1,0 +1,134 @@
+"""Makes the pictures of the README: the real app, with an agent's hands on the wheel.
+
+python tools/screenshots.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+os.environ.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy")
+
+import pygame
+from PIL import Image
+
+from racer_viewer.agents import load_agent
+from racer_viewer.app import App
+from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.screen import Screen
+from racer_viewer.modes.wheel import Action
+from racer_viewer.render.camera import Mode
+from racer_viewer.ui.intents import Controls
+
+SIZE = (1280, 720)
+QUALITY = 88
+FRAME = 1.0 / 60.0
+RIVALS = ("champion", "specialist-track-01", "learning-3-slow", "learning-2-first-lap")
+
+
+class Hands:
+    """Steers the player's car as an agent would."""
+
+    def __init__(self, play: PlayScreen, model: str) -> None:
+        self._agent, self._play = load_agent(model), play
+
+    def turn(self, controls: Controls, speed: float) -> Action:
+        steer, throttle, brake = self._agent.act(self._play.after.observation).tolist()
+        return steer, throttle, brake
+
+    def let_go(self) -> None:
+        """Nothing is held."""
+
+
+class Photographer:
+    """Goes through the app and takes pictures."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._app = App(Path(tempfile.mkdtemp(prefix="racer-pictures-")))
+        self._stage = self._app.stage
+        self._stage.change(window=SIZE)
+        self._stage.room.wait()
+
+    def frames(self, count: int) -> None:
+        for _ in range(count):
+            self._app.frame(FRAME)
+            while self._stage.top is not None and self._stage.top.draw_ahead():
+                pass
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            for kind in (pygame.KEYDOWN, pygame.KEYUP):
+                pygame.event.post(pygame.event.Event(kind, key=pygame.key.key_code(key), mod=0, unicode="", scancode=0))
+            self.frames(1)
+
+    def choose(self, label: str) -> None:
+        listed = self._stage.top.list  # type: ignore[union-attr]
+        while listed.item.label != label:
+            self.press("down")
+        self.press("return")
+
+    def take(self, name: str) -> Path:
+        self._app.draw(1.0)
+        picture = Image.frombytes("RGB", SIZE, pygame.image.tobytes(self._app.surface, "RGB"))
+        path = self._folder / f"{name}.jpg"
+        picture.save(path, quality=QUALITY)
+        return path
+
+    def show(self, *overlays: str) -> None:
+        self._stage.change(overlays=overlays)
+
+    @property
+    def top(self) -> Screen | None:
+        return self._stage.top
+
+    def all(self) -> Iterator[Path]:
+        self.frames(420)
+        yield self.take("menu")
+        yield from self._play()
+        yield from self._watch()
+        self.choose("Settings")
+        self.frames(2)
+        yield self.take("settings")
+        self._app.close()
+
+    def _play(self) -> Iterator[Path]:
+        self._stage.change(circuit="track-03", opponents=RIVALS, laps=1)
+        self.show("timing", "map", "names", "rays")
+        self.choose("Play")
+        self.frames(2)
+        yield self.take("choose")
+        self.choose("Start")
+        play = self.top
+        assert isinstance(play, PlayScreen)
+        play._wheel = Hands(play, "specialist-track-03")  # type: ignore[assignment]
+        self.frames(180 + 300)
+        yield self.take("play")
+        self.frames(20 * 60 - 300)
+        yield self.take("results")
+        self.choose("To the menu")
+
+    def _watch(self) -> Iterator[Path]:
+        self._stage.change(circuit="track-02")
+        self.choose("Watch")
+        self.choose("champion")
+        self.show("timing", "map", "rays", "reward", "inputs", "agent", "physics")
+        self.frames(470)
+        yield self.take("watch")
+        watch = self.top
+        watch._scene.camera.mode = Mode.WHOLE  # type: ignore[union-attr]
+        self.show("timing", "map", "gates")
+        self.frames(120)
+        yield self.take("whole-track")
+        self.press("escape", "escape")
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "docs" / "pictures")
+    target.mkdir(parents=True, exist_ok=True)
+    for made in Photographer(target).all():
+        print(made)

@@ -79,8 +79,8 @@ class App:
 
     def frame(self, elapsed: float) -> None:
         """One picture, after so many seconds since the one before."""
-        for intent in self._adapter.intents(pygame.event.get()):
-            self._handle(intent)
+        for event in pygame.event.get():
+            self._take(event)
         self._left_over = min(self._left_over + elapsed, LONGEST_PAUSE)
         while self._left_over >= TICK and self.stage.screens:
             self._left_over -= TICK
@@ -125,6 +125,13 @@ class App:
                 if isinstance(below, MenuScreen):
                     below.tick(self._adapter.controls())
             stage.top.tick(self._adapter.controls())
+
+    def _take(self, event: pygame.event.Event) -> None:
+        """All that an event means to the screen on top; one that comes up by it does not get the rest."""
+        top = self.stage.top
+        for intent in self._adapter.intents([event]):
+            if self.stage.top is top:
+                self._handle(intent)
 
     def _handle(self, intent: Intent) -> None:
         stage = self.stage

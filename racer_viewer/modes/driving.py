@@ -10,7 +10,8 @@ from racer_viewer.render.camera import Mode
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import Snapshot
-from racer_viewer.ui.intents import Do, Drag, Intent, Scroll
+from racer_viewer.ui.intents import Do, Drag, Intent, Point, Scroll
+from racer_viewer.ui.paint import FOOTER_HEIGHT, footer
 
 if TYPE_CHECKING:
     import pygame
@@ -23,6 +24,8 @@ CAMERAS = {
     Mode.FREE: "Camera: drag to move, wheel to zoom",
 }
 """In the order in which one key goes through them."""
+KEYS_TICKS = 300
+"""How long the keys are shown at the bottom, from the beginning and whenever the mouse is moved."""
 ZOOM_STEP = 1.15
 """Of one click of the mouse wheel."""
 
@@ -34,8 +37,8 @@ class DrivingScreen(Screen):
         super().__init__(app)
         self._scene, self._overlays = Scene(app.theme), Overlays(app.theme)
         self.before = self.after = first
-        self._scene.tick(first)
-        self._overlays.tick(first)
+        self._keys_ticks = KEYS_TICKS
+        self.begin_at(first)
 
     def keys(self) -> Sequence[Key]:
         toggles = [(self.app.key_of(what), what.value) for what in TOGGLED]
@@ -43,6 +46,7 @@ class DrivingScreen(Screen):
 
     def show(self, snapshot: Snapshot) -> None:
         """A tick has passed, and this is what there is to see now."""
+        self._keys_ticks = max(0, self._keys_ticks - 1)
         self.before, self.after = self.after, snapshot
         self._scene.tick(snapshot)
         self._overlays.tick(snapshot)
@@ -50,6 +54,7 @@ class DrivingScreen(Screen):
     def begin_at(self, snapshot: Snapshot) -> None:
         """Something else begins: nothing moves from what was shown before to this."""
         self.before = self.after = snapshot
+        self._keys_ticks = KEYS_TICKS
         self._scene.tick(snapshot)
         self._overlays.tick(snapshot)
 
@@ -64,6 +69,8 @@ class DrivingScreen(Screen):
                 camera, modes = self._scene.camera, list(CAMERAS)
                 camera.mode = modes[(modes.index(camera.mode) + 1) % len(modes)]
                 self.app.say(CAMERAS[camera.mode])
+            case Point():
+                self._keys_ticks = KEYS_TICKS
             case Drag(dx=dx, dy=dy):
                 self._scene.camera.drag(dx, dy)
             case Scroll(steps, x, y):
@@ -81,5 +88,11 @@ class DrivingScreen(Screen):
             self._overlays = self._overlays.with_theme(theme)
         options = SceneOptions(rays="rays" in shown, gates="gates" in shown, names="names" in shown)
         self._scene.draw(surface, self.before, self.after, share, options)
-        if self.app.top is self:
-            self._overlays.draw(surface, self.after, shown, self.app.settings.units)
+        if self.app.top is not self:
+            return
+        panels = surface
+        if self._keys_ticks:
+            footer(surface, theme, self.keys())
+            width, height = surface.get_size()
+            panels = surface.subsurface((0, 0, width, height - theme.px(FOOTER_HEIGHT)))
+        self._overlays.draw(panels, self.after, shown, self.app.settings.units)

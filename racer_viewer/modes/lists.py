@@ -24,7 +24,7 @@ class ListScreen(Screen):
 
     see_through = True
     title = ""
-    darkness = 205
+    darkness = 218
     """Of 255."""
 
     def __init__(self, app: Stage, items: Sequence[Item] = (), chosen: int = 0) -> None:

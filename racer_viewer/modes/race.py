@@ -33,6 +33,13 @@ class Entrant:
     agent: Agent | None = None
 
 
+def _look_of(ghost: Trace) -> Look:
+    """With the lap that it shows, to tell it from who drives now."""
+    best = ghost.best_lap
+    lap = f" {best.ticks / TICKS_PER_SECOND:.2f}" if best else ""
+    return Look(ghost.replay.driver + lap, GHOST_COLOUR, ghost=True)
+
+
 class Race:
     """Some cars from the same start. The first is the one that is followed, timed and recorded.
 
@@ -45,7 +52,7 @@ class Race:
         self._envs = [RacerEnv(track_id=circuit, config=self.config) for _ in entrants]
         self.ghost = ghost
         looks = [Look(each.name, each.colour) for each in entrants]
-        self._looks = (*looks, *([Look(ghost.replay.driver, GHOST_COLOUR, ghost=True)] if ghost else []))
+        self._looks = (*looks, *([_look_of(ghost)] if ghost else []))
         self.restart()
 
     @property

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from racer_viewer.modes.lists import ListScreen
+from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Stage
 from racer_viewer.settings import FRAME_LIMITS, UNITS, Settings
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS, NAMES, key_name, rebound
-from racer_viewer.ui.intents import Controls, Do, Intent, Pressed
+from racer_viewer.ui.intents import Click, Controls, Do, Intent, Pressed, Typed
 from racer_viewer.ui.items import Button, Choice, Item, Slider, toggle
 
 
@@ -17,6 +18,9 @@ class SettingsScreen(ListScreen):
 
     def __init__(self, app: Stage) -> None:
         super().__init__(app, _items(app))
+
+    def shown(self) -> None:
+        self.list.items = _items(self.app)
 
 
 def _items(app: Stage) -> list[Item]:
@@ -44,6 +48,7 @@ def _items(app: Stage) -> list[Item]:
             options=limits, chosen=FRAME_LIMITS.index(now.frame_limit) if now.frame_limit in FRAME_LIMITS else 1,
             changed=lambda number: app.change(frame_limit=FRAME_LIMITS[number]),
         ),
+        Button("Your name", "For records and replays", do=lambda: app.push(NameScreen(app)), note=now.name),
         toggle("Full screen", now.full_screen, lambda on: app.change(full_screen=on), "F11, anywhere"),
         Button("Keys", "Choose the keys for driving and for what is shown", do=lambda: app.push(KeysScreen(app))),
         Button("Back to the defaults", "All settings but your keys", do=lambda: _to_defaults(app)),
@@ -54,8 +59,41 @@ def _to_defaults(app: Stage) -> None:
     fresh = Settings(bindings=app.settings.bindings, window=app.settings.window)
     app.change(**{name: getattr(fresh, name) for name in fresh.__struct_fields__})
     app.say("All settings are as they were at first")
-    if isinstance(app.top, SettingsScreen):
-        app.top.list.items = _items(app)
+    if app.top is not None:
+        app.top.shown()
+
+
+LONGEST_NAME = 20
+
+
+class NameScreen(MessageScreen):
+    """Type a name, press Enter. Esc leaves it as it was."""
+
+    def __init__(self, app: Stage) -> None:
+        super().__init__(app, "Your name", "", [Button("OK", do=self._accept)])
+        self._name = app.settings.name
+        self._show()
+
+    def handle(self, intent: Intent) -> None:
+        match intent:
+            case Typed(text):
+                self._name = (self._name + "".join(each for each in text if each.isprintable()))[:LONGEST_NAME]
+            case Pressed("backspace"):
+                self._name = self._name[:-1]
+            case Pressed("escape"):
+                self.app.pop()
+            case Pressed("return" | "enter") | Click():
+                self._accept()
+            case _:
+                return
+        self._show()
+
+    def _show(self) -> None:
+        self.text = f"{self._name}|\nIt stands beside your records and replays."
+
+    def _accept(self) -> None:
+        self.app.change(name=self._name.strip() or "You")
+        self.app.pop()
 
 
 class KeysScreen(ListScreen):

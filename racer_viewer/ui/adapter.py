@@ -8,7 +8,7 @@ from pathlib import Path
 import pygame
 
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS, Bindings, doing
-from racer_viewer.ui.intents import Click, Close, Controls, Do, Drag, Dropped, Intent, Point, Pressed, Scroll
+from racer_viewer.ui.intents import Click, Close, Controls, Do, Drag, Dropped, Intent, Point, Pressed, Scroll, Typed
 
 DEAD_ZONE = 0.12
 """Of a stick's way: nobody's stick rests in the very middle."""
@@ -82,6 +82,8 @@ class Adapter:
             return [Do.BACK]
         elif event.type == pygame.MOUSEWHEEL:
             return [Scroll(event.precise_y or event.y, *pygame.mouse.get_pos())]
+        elif event.type == pygame.TEXTINPUT:
+            return [Typed(event.text)]
         elif event.type == pygame.DROPFILE:
             return [Dropped(Path(event.file))]
         elif event.type in (pygame.QUIT, pygame.WINDOWCLOSE):

@@ -76,6 +76,13 @@ class Pressed:
 
 
 @dataclass(frozen=True)
+class Typed:
+    """Letters as the user's keyboard has them: for names."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Dropped:
     """A file was dropped on the window."""
 
@@ -87,7 +94,7 @@ class Close:
     """The window should close."""
 
 
-Intent = Do | Point | Click | Drag | Scroll | Pressed | Dropped | Close
+Intent = Do | Point | Click | Drag | Scroll | Pressed | Typed | Dropped | Close
 
 
 @dataclass(frozen=True)

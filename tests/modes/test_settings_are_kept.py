@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+import pygame
 from person import Person
 
-from racer_viewer.modes.settings_screen import KeysScreen
+from racer_viewer.modes.settings_screen import KeysScreen, SettingsScreen
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.ui.intents import Do
 
@@ -42,6 +43,23 @@ def test_a_new_key_counts_at_once(person: Person) -> None:
     assert person.app.stage.settings.bindings[Do.CAMERA] == ("c",)
     person.choose("Back to the defaults")
     assert person.app.stage.settings.bindings[Do.RESTART] == ("r",)
+
+
+def test_a_name_is_typed_and_stands_beside_what_is_driven(person: Person) -> None:
+    person.choose("Settings")
+    person.choose("Your name")
+    person.press("backspace", "backspace", "backspace")
+    pygame.event.post(pygame.event.Event(pygame.TEXTINPUT, text="Ada\n Ö"))
+    person.frames()
+    person.press("return")
+    assert person.app.stage.settings.name == "Ada Ö"
+    name = next(item for item in person.top(SettingsScreen).list.items if item.label == "Your name")
+    assert name.value == "Ada Ö"
+    person.press("return")
+    pygame.event.post(pygame.event.Event(pygame.TEXTINPUT, text="h" * 50))
+    person.press("escape")
+    person.top(SettingsScreen)
+    assert person.app.stage.settings.name == "Ada Ö"
 
 
 def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path) -> None:

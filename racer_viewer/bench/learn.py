@@ -106,13 +106,13 @@ class _Watch(BaseCallback):
         return not (self.first_lap and (self.pace or not self._wanted))
 
     def _look(self, now: Moment) -> None:
-        """A first lap counts if that lap was clean; a pace only if the whole drive was."""
+        """A first lap counts if it was clean; a pace if no wall was touched all the way, as by those who set it."""
         if self.first_lap is None:
             (drive,) = evaluate(self._act, [self._track], enough_laps=1)
             self.first_lap = now if drive.laps and drive.clean else None
-        if self.first_lap is not None and self._wanted:
+        if self.pace is None and self._wanted:
             (drive,) = evaluate(self._act, [self._track])
-            self.pace = now if drive.clean and (drive.best_flying or math.inf) <= self._wanted else None
+            self.pace = now if not drive.wall_ticks and (drive.best_flying or math.inf) <= self._wanted else None
 
     def _act(self, observations: Floats) -> Floats:
         assert self.model is not None
@@ -123,7 +123,7 @@ class _Watch(BaseCallback):
 def _print(config: RunConfig, learned: Sequence[Learned], pace: float | None) -> None:
     console = Console()
     table = Table(box=None, pad_edge=False, header_style="bold", title=describe_machine(), title_justify="left")
-    for column in ("seed", "first clean lap", f"{pace:.2f} s, clean" if pace else ""):
+    for column in ("seed", "first clean lap", f"{pace:.2f} s, no wall" if pace else ""):
         table.add_column(column, justify="right")
     for each in learned:
         table.add_row(str(each.seed), _cell(each.first_lap), _cell(each.pace) if pace else "")

@@ -22,7 +22,7 @@ Activation = Literal["tanh", "relu"]
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What is learned, where and how. The defaults are PPO's preset `quick`, with the usual rewards."""
+    """What is learned, where and how. Presets are made from these defaults, which are for PPO."""
 
     algo: Annotated[Algorithm, "ppo or sac"] = "ppo"
     tracks: Annotated[tuple[str, ...], "circuits to learn on; of several, each episode draws one"] = ("track-01",)

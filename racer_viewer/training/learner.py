@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from racer_env.engine import ANYWHERE, Simulation, Start
+from racer_env.engine import ANYWHERE, Simulation, Start, load_circuit
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.training.config import RunConfig
@@ -38,7 +39,7 @@ def make_env(config: RunConfig, bridge_url: str | None = None) -> VecNormalize:
         start=_STARTS[config.starts],
     )
     plain = SB3VecEnv(cars)
-    env = ProgressInUnits(plain) if config.progress_in_units else plain
+    env = ProgressInUnits(plain, config.tracks) if config.progress_in_units else plain
     return VecNormalize(env, norm_reward=config.norm_reward, clip_obs=config.clip_obs, gamma=config.gamma)
 
 
@@ -97,30 +98,34 @@ class Falling:
 class ProgressInUnits(VecEnvWrapper):
     """Pays for progress by the way driven and not by the part of the lap, which is worth less on a long circuit."""
 
-    def __init__(self, venv: SB3VecEnv) -> None:
+    def __init__(self, venv: SB3VecEnv, tracks: Sequence[str]) -> None:
         super().__init__(venv)
         self._cars = venv
-        self._scales = self._lengths = np.ones(venv.num_envs)
+        self._scales = np.array([load_circuit(name).length for name in tracks]) / PAID_UNITS
+        self._now = self._scales[:1]
+        """Of every car, or of all of them."""
 
     def reset(self) -> VecEnvObs:
         observations = self.venv.reset()
-        simulation = self._simulation()
-        self._lengths = np.array([track.length for track in simulation.tracks])
-        self._scales = self._lengths[simulation.cars.track] / PAID_UNITS
+        self._note_tracks()
         return observations
 
     def step_wait(self) -> VecEnvStepReturn:
         observations, rewards, dones, infos = self.venv.step_wait()
-        more = self._cars.last_step.components[:, 0] * (self._scales - 1.0)
+        more = self._cars.last_step.components[:, 0] * (self._now - 1.0)
         if dones.any():
-            self._scales = self._lengths[self._simulation().cars.track] / PAID_UNITS
+            self._note_tracks()
         return observations, (rewards + more).astype(np.float32), dones, infos
 
-    def _simulation(self) -> Simulation:
-        simulation: Simulation | None = getattr(self._cars.cars.batch, "simulation", None)
-        if simulation is None:
-            raise RacerError("progress_in_units needs the cars in this process, not on a bridge")
-        return simulation
+    def _note_tracks(self) -> None:
+        """Which car is on which track now; a bridge does not say, and need not where there is only one."""
+        if len(self._scales) > 1:
+            simulation: Simulation | None = getattr(self._cars.cars.batch, "simulation", None)
+            if simulation is None:
+                raise RacerError(
+                    "progress_in_units on several circuits needs the cars in this process, not on a bridge"
+                )
+            self._now = self._scales[simulation.cars.track]
 
 
 class QuieterNoise(BaseCallback):

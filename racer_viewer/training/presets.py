@@ -21,6 +21,9 @@ CLEAN = {
 }
 """Leaving the road costs more than it gains. Short episodes: with starts anywhere, more of them see more corners."""
 
+TIDY = {"weights": {"offTrackPenalty": -0.002}, "episode": {"maxSteps": 600}}
+"""Leaving the road costs as much as it gains: learns faster than the usual weights, and stays on the road more."""
+
 CHAMPION: dict[str, Any] = {
     "tracks": [*CIRCUITS, *CIRCUITS, *(f"random:{seed}" for seed in range(20))],
     "timesteps": 8_000_000,
@@ -40,7 +43,7 @@ CHAMPION: dict[str, Any] = {
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "ppo": {
-        "quick": {"rewards": {"weights": {"offTrackPenalty": -0.002}}},
+        "quick": {"starts": "anywhere", "progress_in_units": True, "rewards": TIDY},
         "champion": CHAMPION,
         "specialist": {
             **CHAMPION,

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from racer_env.engine import load_circuit
+from racer_env.errors import RacerError
+from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.learner import PAID_UNITS, make_env, make_model
 
@@ -26,6 +28,18 @@ def test_progress_in_units_pays_the_same_way_the_same_on_every_circuit() -> None
         expected = plain.get_original_reward() * lengths[tracks] / PAID_UNITS
         np.testing.assert_allclose(paid.get_original_reward(), expected, rtol=1e-5, atol=1e-9)
     assert set(tracks) == {0, 1}
+
+
+def test_several_circuits_cannot_be_paid_in_units_over_a_bridge_and_that_is_said() -> None:
+    with bridge_process(uvloop=False) as url:
+        one = make_env(config(tracks=["track-03"], progress_in_units=True), url)
+        one.reset()
+        one.step(np.tile(np.float32([0.0, 1.0, 0.0]), (6, 1)))
+        one.close()
+        several = make_env(config(progress_in_units=True), url)
+        with pytest.raises(RacerError, match="several circuits"):
+            several.reset()
+        several.close()
 
 
 def test_a_policy_that_knows_nothing_has_its_foot_on_the_pedal() -> None:

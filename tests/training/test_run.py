@@ -14,6 +14,7 @@ import torch
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent, load_stats
+from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.cli import main
 from racer_viewer.training import run as run_module
 from racer_viewer.training.checkpoints import ResumeError, find_checkpoint, restore
@@ -193,3 +194,12 @@ def test_evaluate_names_a_winner_and_speaks_json(tmp_path: Path, capsys: pytest.
     assert figures["track"] == "track-01"
     assert {"laps", "best_flying_sec", "completion", "wall_ticks", "off_track_ticks", "components"} <= set(figures)
     assert main(["evaluate", str(tmp_path / "no.zip")]) == 2
+
+
+def test_it_learns_on_the_cars_of_a_bridge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with bridge_process(uvloop=False) as url:
+        settings = ["--set", "n_steps=16", "--set", "batch_size=64", "--set", "net=8", "--set", "evaluate_every=0"]
+        options = ["--headless", "--num-cars", "8", "--timesteps", "512", "--name", "far", "--data-dir", str(tmp_path)]
+        assert main(["train", *options, *settings, "--bridge", url]) == 0
+    assert "Finished after 512 steps" in capsys.readouterr().out
+    assert load_agent(tmp_path / "runs" / "far" / "far.zip").info.timesteps == 512

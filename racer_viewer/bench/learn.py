@@ -7,25 +7,26 @@ counted as learning.
 import json
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecNormalize
 
 from racer_env.engine import Track, load_circuit
+from racer_viewer.agents import load_agent
 from racer_viewer.bench.machine import describe_machine
 from racer_viewer.progress import prepare_engine
+from racer_viewer.training.checkpoints import save_checkpoint
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.training.learner import QuieterNoise, make_env, make_model
-
-Floats = NDArray[np.float32]
+from racer_viewer.training.learner import Model, QuieterNoise, make_env, make_model
 
 PACE = {"track-01": 7.22, "track-03": 17.82}
 """Flying laps [s] of agents that others have trained."""
@@ -67,25 +68,22 @@ def run(config: RunConfig, seeds: int, pace: float | None, as_json: bool) -> int
 
 def learn(config: RunConfig, pace: float | None) -> Learned:
     """Learn from nothing with one seed, until there is nothing more to reach or the config's steps are over."""
-    env = make_env(config)
-    try:
+    with closing(make_env(config)) as env, tempfile.TemporaryDirectory() as folder:
         model = make_model(config, env)
-        watch = _Watch(env, load_circuit(config.tracks[0]), pace)
+        watch = _Watch(model, env, load_circuit(config.tracks[0]), pace, Path(folder))
         callbacks: list[BaseCallback] = [watch]
         if config.algo == "ppo":
             callbacks.append(QuieterNoise(config))
         model.learn(config.timesteps, CallbackList(callbacks))
         return Learned(config.seed, watch.first_lap, watch.pace, watch.now())
-    finally:
-        env.close()
 
 
 class _Watch(BaseCallback):
     """Drives the policy after every rollout, with the clock stopped."""
 
-    def __init__(self, env: VecNormalize, track: Track, pace: float | None) -> None:
+    def __init__(self, model: Model, env: VecNormalize, track: Track, pace: float | None, folder: Path) -> None:
         super().__init__()
-        self._env, self._track, self._wanted = env, track, pace
+        self._learner, self._env, self._track, self._wanted, self._folder = model, env, track, pace, folder
         self.first_lap: Moment | None = None
         self.pace: Moment | None = None
         self._looking = 0.0
@@ -107,17 +105,13 @@ class _Watch(BaseCallback):
 
     def _look(self, now: Moment) -> None:
         """A first lap counts if it was clean; a pace if no wall was touched all the way, as by those who set it."""
+        agent = load_agent(save_checkpoint(self._learner, self._env, self._folder / "look.zip"))
         if self.first_lap is None:
-            (drive,) = evaluate(self._act, [self._track], enough_laps=1)
+            (drive,) = evaluate(agent.act, [self._track], enough_laps=1)
             self.first_lap = now if drive.laps and drive.clean else None
         if self.pace is None and self._wanted:
-            (drive,) = evaluate(self._act, [self._track])
+            (drive,) = evaluate(agent.act, [self._track])
             self.pace = now if not drive.wall_ticks and (drive.best_flying or math.inf) <= self._wanted else None
-
-    def _act(self, observations: Floats) -> Floats:
-        assert self.model is not None
-        actions, _ = self.model.predict(self._env.normalize_obs(observations), deterministic=True)
-        return actions
 
 
 def _print(config: RunConfig, learned: Sequence[Learned], pace: float | None) -> None:

@@ -112,7 +112,11 @@ class Run:
         callbacks: list[BaseCallback] = [metrics, watch]
         if self.config.algo == "ppo":
             callbacks.append(QuieterNoise(self.config))
-        model.learn(self.config.timesteps - done, CallbackList(callbacks), log_interval=1, reset_num_timesteps=not done)
+        try:
+            steps = self.config.timesteps - done
+            model.learn(steps, CallbackList(callbacks), log_interval=1, reset_num_timesteps=not done)
+        finally:
+            model.logger.close()
         stem = self.config.name if not self._stopped else f"{self.config.name}_{model.num_timesteps}_steps"
         path = save_checkpoint(model, env, self.folder / f"{stem}.zip")
         return Outcome(self.folder, path, watch.best, model.num_timesteps, not self._stopped)

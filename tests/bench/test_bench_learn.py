@@ -21,7 +21,7 @@ def test_quick_learns_a_clean_first_lap_from_nothing() -> None:
 
 
 def test_what_is_not_reached_is_told_by_the_exit_code() -> None:
-    command = [sys.executable, "-m", "racer_viewer", "bench", "learn", "--json", "--seeds", "2", "--timesteps", "2000"]
+    command = [sys.executable, "-m", "racer_viewer", "bench", "learn", "--json", "--seeds", "2", "--timesteps", "500"]
     settings = ["--set", "n_steps=16", "--set", "batch_size=256"]
     result = subprocess.run([*command, *settings], capture_output=True, text=True, timeout=240, env=dict(os.environ))
     assert result.returncode == 1

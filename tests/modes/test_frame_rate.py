@@ -8,11 +8,10 @@ from person import Person
 
 from racer_viewer.modes.play import PlayScreen
 
-COUNTDOWN = 180
-DRIVEN_TICKS = 560
+COUNTDOWN = 20
+DRIVEN_TICKS = 220
 SCRIPT = {
     0: "+up", 100: "+right", 112: "-right", 132: "+right", 148: "-right", 160: "+right", 180: "-right",
-    332: "+right", 352: "-right", 364: "+right", 384: "-right", 400: "+right", 420: "-right",
 }  # fmt: skip
 """What is pressed (+) and let go (−), by tick."""
 
@@ -30,6 +29,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
             person.choose("Start")
             play = person.top(PlayScreen)
             play.restart()
+            play._countdown = COUNTDOWN
             person.app._left_over = 0.0
             for tick, frames in _frames(fps):
                 if tick - COUNTDOWN in SCRIPT:

@@ -20,10 +20,15 @@ REST_SCALE = 6.5
 """Of the view that follows a car at rest [px per unit]."""
 FAST_SCALE = REST_SCALE / math.sqrt(2.0)
 """And of one that is fast: just a level of the ground, which is then drawn as it is."""
-SLOW, FAST = 20.0, 135.0
-"""Between these speeds the scale changes [units/s]."""
-ZOOM_STEP, LOOK_AHEAD_STEP, FREE_STEP = 0.025, 0.06, 0.3
-"""Part of the way that scale, look-ahead and a free view move in one tick."""
+SLOW, FAST = 60.0, 95.0
+"""A car above the one speed is looked at from farther away, until it is below the other [units/s].
+
+Only these two scales are kept: both are levels of the ground, and what lies between costs several times as much.
+"""
+ZOOM_TICKS = 40
+"""From the one to the other."""
+LOOK_AHEAD_STEP, FREE_STEP = 0.06, 0.3
+"""Part of the way that look-ahead and a free view move in one tick."""
 LOOK_AHEAD = (0.25, 0.22)
 """How far from the middle a car at top speed is, of width and height."""
 JUMP = 20.0
@@ -36,7 +41,6 @@ GLIDE_TICKS = 30
 """From one way of looking to another."""
 MARGIN = 0.04
 """Around the whole track, of the window's height."""
-_SETTLED = 2e-4
 
 
 class Mode(enum.Enum):
@@ -128,6 +132,8 @@ class Camera:
         self._free = (_Pose(0.0, 0.0, 1.0 / REST_SCALE),) * 2
         self._free_goal = self._free[1]
         self._left_behind = self._free[1]
+        self._far, self._going_far = 0.0, False
+        """How far the zoom is on its way, 0 to 1, and which way it goes."""
         self._glide = GLIDE_TICKS
         self._view = View(0.0, 0.0, REST_SCALE, (REFERENCE_HEIGHT, REFERENCE_HEIGHT))
 
@@ -176,12 +182,13 @@ class Camera:
     def tick(self, snapshot: Snapshot) -> None:
         """Move on with the followed car. What it did not drive is not glided along."""
         car = snapshot.car
-        place, drawn_to = (float(car["x"]), float(car["y"])), _goal(car)
-        last = self._chases[1]
+        place, last = (float(car["x"]), float(car["y"])), self._chases[1]
         same_track, same_car = snapshot.track is self._track, snapshot.focus == self._focus
         jumped = math.dist(place, last.place) > JUMP or int(car["step_count"]) < self._episode_tick
         self._track, self._focus, self._episode_tick = snapshot.track, snapshot.focus, int(car["step_count"])
         self._glide = min(GLIDE_TICKS, self._glide + 1)
+        anew = not same_track or not same_car or jumped
+        drawn_to = _goal(car, self._zoomed(float(car["speed"]), anew))
         if not same_track or (same_car and jumped):
             self._chases = (drawn_to, drawn_to)
             self._glide = GLIDE_TICKS
@@ -191,6 +198,16 @@ class Camera:
         else:
             self._chases = (last, _eased(last, drawn_to))
         self._free = (self._free[1], self._free[1].towards(self._free_goal, FREE_STEP))
+
+    def _zoomed(self, speed: float, anew: bool) -> float:
+        """How far away to look from, 0 to 1, after one more tick at this speed; at once where something new begins."""
+        if speed > FAST or speed < SLOW:
+            self._going_far = speed > FAST
+        elif anew:
+            self._going_far = speed > (SLOW + FAST) / 2.0
+        step = 1.0 if anew else 1.0 / ZOOM_TICKS
+        self._far = min(1.0, max(0.0, self._far + (step if self._going_far else -step)))
+        return self._far * self._far * (3.0 - 2.0 * self._far)
 
     def look(self, size: tuple[int, int], share: float = 1.0, place: tuple[float, float] | None = None) -> View:
         """The view for a window of this size at a moment between the last two ticks; 1 is the last.
@@ -240,19 +257,15 @@ class Camera:
         return replace(pose, x=x, y=y)
 
 
-def _goal(car: Any) -> _Chase:
+def _goal(car: Any, far: float) -> _Chase:
     """How a car that goes on like this is looked at."""
-    fast = min(1.0, max(0.0, (float(car["speed"]) - SLOW) / (FAST - SLOW)))
-    units = (1.0 - fast) / REST_SCALE + fast / FAST_SCALE
+    units = (1.0 - far) / REST_SCALE + far / FAST_SCALE
     ahead = float(car["vx"]) / MAX_SPEED * LOOK_AHEAD[0], float(car["vy"]) / MAX_SPEED * LOOK_AHEAD[1]
     return _Chase((float(car["x"]), float(car["y"])), ahead, units)
 
 
 def _eased(last: _Chase, goal: _Chase) -> _Chase:
-    units = last.units + (goal.units - last.units) * ZOOM_STEP
-    if abs(units - goal.units) < _SETTLED:
-        units = goal.units
-    return _Chase(goal.place, _mixed(last.ahead, goal.ahead, LOOK_AHEAD_STEP), units)
+    return replace(goal, ahead=_mixed(last.ahead, goal.ahead, LOOK_AHEAD_STEP))
 
 
 def _mixed(a: tuple[float, float], b: tuple[float, float], share: float) -> tuple[float, float]:

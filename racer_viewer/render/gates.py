@@ -19,6 +19,7 @@ class GateLines:
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
+        self._discs: dict[tuple[int, bool], pygame.Surface] = {}
 
     def draw(self, surface: pygame.Surface, view: View, track: Track, taken: int) -> None:
         """`taken`: the gate that the followed car took last."""
@@ -36,9 +37,21 @@ class GateLines:
         if following:
             pygame.draw.aaline(surface, RIM, inner, outer, theme.px(4))
         pygame.draw.aaline(surface, colour, inner, outer, theme.px(2 if following else 1))
-        text = theme.text(str(number), TEXT_SMALL, theme.palette.on_accent if following else theme.palette.text)
-        for end in ends:
-            pygame.draw.aacircle(surface, RIM, end, theme.px(DISC) + 1.5)
+        disc = self._disc(number, following)
+        surface.fblits([(disc, disc.get_rect(center=(round(x), round(y)))) for x, y in ends])
+
+    def _disc(self, number: int, following: bool) -> pygame.Surface:
+        """What stands at both ends of a gate."""
+        key = number, following
+        if key not in self._discs:
+            theme = self._theme
+            radius = theme.px(DISC)
+            disc = pygame.Surface((2 * radius + 6, 2 * radius + 6), pygame.SRCALPHA, 32)
+            middle = disc.get_rect().center
+            pygame.draw.aacircle(disc, RIM, middle, radius + 1.5)
             if following:
-                pygame.draw.aacircle(surface, colour, end, theme.px(DISC))
-            surface.blit(text, text.get_rect(center=(round(end[0]), round(end[1]) + 1)))
+                pygame.draw.aacircle(disc, theme.palette.accent, middle, radius)
+            text = theme.text(str(number), TEXT_SMALL, theme.palette.on_accent if following else theme.palette.text)
+            disc.blit(text, text.get_rect(center=(middle[0], middle[1] + 1)))
+            self._discs[key] = disc
+        return self._discs[key]

@@ -29,7 +29,7 @@ class InputsPanel(Panel):
     In the traces right is up; the brake goes down from the middle.
     """
 
-    EVERY, PHASE = 2, 0
+    EVERY, PHASE = 3, 0
 
     def __init__(self, letters: Letters, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)

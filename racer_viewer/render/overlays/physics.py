@@ -92,7 +92,7 @@ def along_and_left(car: Any) -> tuple[float, float]:
 class PhysicsPanel(Panel):
     """Figures, bars, and the car from above with its way. Compact, it has the surface, the slip and the forces."""
 
-    EVERY, PHASE = 2, 1
+    EVERY, PHASE = 3, 1
 
     def __init__(self, letters: Letters, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)

@@ -30,7 +30,7 @@ LEAST_REACH = 1e-4
 class RewardPanel(Panel):
     """Bars and the stacked graph share one axis, whose ends are given. Compact, it has no graph."""
 
-    EVERY, PHASE = 2, 1
+    EVERY, PHASE = 3, 2
 
     def __init__(self, letters: Letters, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)

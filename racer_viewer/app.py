@@ -18,7 +18,7 @@ from racer_viewer.modes.screen import Screen, Stage
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.sound import SoundStage, open_sound
 from racer_viewer.ui.adapter import Adapter
-from racer_viewer.ui.intents import Close, Do, Intent
+from racer_viewer.ui.intents import IDLE, Close, Do, Intent
 from racer_viewer.ui.paint import toast
 
 TITLE = "Racer"
@@ -95,8 +95,7 @@ class App:
         surface = self.surface
         self.stage.fit(surface.get_size())
         screens = self.stage.screens
-        lowest = max((number for number, screen in enumerate(screens) if not screen.see_through), default=0)
-        for screen in dict.fromkeys((screens[lowest], screens[-1])):
+        for screen in dict.fromkeys((screens[self.stage.lowest], screens[-1])):
             screen.draw(surface, share if screen is screens[-1] else 1.0)
         if self.stage.said_ticks:
             toast(surface, self.stage.theme, self.stage.said)
@@ -121,9 +120,9 @@ class App:
         stage = self.stage
         stage.said_ticks = max(0, stage.said_ticks - 1)
         if stage.top is not None:
-            for below in stage.screens[:-1]:
-                if isinstance(below, MenuScreen):
-                    below.tick(self._adapter.controls())
+            below = stage.screens[stage.lowest]
+            if below is not stage.top and isinstance(below, MenuScreen):
+                below.tick(IDLE)
             stage.top.tick(self._adapter.controls())
 
     def _take(self, event: pygame.event.Event) -> None:
@@ -137,6 +136,9 @@ class App:
         stage = self.stage
         if isinstance(intent, Close):
             stage.quit()
+        elif stage.top is not None and stage.top.typing:
+            if not isinstance(intent, Do):
+                stage.top.handle(intent)
         elif intent == Do.FULL_SCREEN:
             stage.change(full_screen=not stage.settings.full_screen)
         elif intent == Do.SCREENSHOT:

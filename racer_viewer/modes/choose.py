@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from racer_env.engine import Circuit, circuits
+from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
 from racer_viewer.modes.circuit_card import CircuitCard
 from racer_viewer.modes.lists import ListScreen
@@ -20,6 +21,8 @@ from racer_viewer.ui.items import Button, Choice, Item, toggle
 
 if TYPE_CHECKING:
     import pygame
+
+    from racer_viewer.records import Entry
 
 LAPS = (1, 3, 5, 10, 0)
 MOST_OPPONENTS = 7
@@ -41,14 +44,27 @@ class CircuitChooser(ListScreen):
             changed=lambda number: app.change(circuit=ids[number]),
         )
         self._chosen_circuit.hint = "Left and right, or click"
+        self._best: dict[str, Entry | None] = {}
 
     @property
     def circuit(self) -> Circuit:
         return self.circuits[self._chosen_circuit.chosen]
 
+    def shown(self) -> None:
+        self._best.clear()
+
     def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
-        best = self.app.records.best(self.circuit)
-        self._card.draw(surface, self.app.theme, self.circuit, area, best)
+        if self.circuit.id not in self._best:
+            self._best[self.circuit.id] = self._record()
+        self._card.draw(surface, self.app.theme, self.circuit, area, self._best[self.circuit.id])
+
+    def _record(self) -> Entry | None:
+        """On the chosen circuit; a database that cannot be read is no reason not to drive."""
+        try:
+            return self.app.records.best(self.circuit)
+        except (RacerError, OSError) as error:
+            self.app.say(str(error))
+            return None
 
 
 class ChooseScreen(CircuitChooser):
@@ -76,6 +92,7 @@ class ChooseScreen(CircuitChooser):
         ]
 
     def shown(self) -> None:
+        super().shown()
         self._models = known_models(self.app.data)
         self.list.items[-1] = self._opponents_button()
 
@@ -100,11 +117,9 @@ class ChooseScreen(CircuitChooser):
         return PlayScreen(app, race, app.settings.laps)
 
     def _ghost(self) -> Trace | None:
-        """The record on this circuit; a database that cannot be read is no reason not to drive."""
-        from racer_env.errors import RacerError
-
+        """The record on this circuit, driven again."""
+        best = self._record()
         try:
-            best = self.app.records.best(self.circuit)
             return trace_replay(self.app.records.replay_of(best)) if best else None
         except (RacerError, OSError) as error:
             self.app.say(f"No ghost: {error}")

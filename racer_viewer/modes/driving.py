@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,9 @@ class DrivingScreen(Screen):
     def __init__(self, app: Stage, first: Snapshot) -> None:
         super().__init__(app)
         self._scene, self._overlays = Scene(app.theme), Overlays(app.theme)
+        self._scene.prepare(first.track)
+        gc.collect()
+        gc.freeze()  # what is loaded now stays: looking through it again would hold up a frame of the race
         self.before = self.after = first
         self._keys_ticks = KEYS_TICKS
         self.begin_at(first)

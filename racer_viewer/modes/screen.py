@@ -30,6 +30,8 @@ class Screen:
     """One thing that the user does. It is drawn over the screen below it if it is see-through."""
 
     see_through = False
+    typing = False
+    """Whether letters are taken as letters, so that no key means anything else."""
 
     def __init__(self, app: Stage) -> None:
         self.app = app
@@ -81,6 +83,11 @@ class Stage:
     @property
     def top(self) -> Screen | None:
         return self.screens[-1] if self.screens else None
+
+    @property
+    def lowest(self) -> int:
+        """Number of the lowest screen that can be seen."""
+        return max((number for number, screen in enumerate(self.screens) if not screen.see_through), default=0)
 
     def push(self, screen: Screen) -> None:
         if self.top is not None:

@@ -9,7 +9,7 @@ from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Stage
 from racer_viewer.settings import FRAME_LIMITS, UNITS, Settings
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS, NAMES, key_name, rebound
-from racer_viewer.ui.intents import Click, Controls, Do, Intent, Pressed, Typed
+from racer_viewer.ui.intents import Click, Controls, Intent, Pressed, Typed
 from racer_viewer.ui.items import Button, Choice, Item, Slider, toggle
 
 
@@ -69,6 +69,8 @@ LONGEST_NAME = 20
 class NameScreen(MessageScreen):
     """Type a name, press Enter. Esc leaves it as it was."""
 
+    typing = True
+
     def __init__(self, app: Stage) -> None:
         super().__init__(app, "Your name", "", [Button("OK", do=self._accept)])
         self._name = app.settings.name
@@ -104,8 +106,6 @@ class KeysScreen(ListScreen):
     def __init__(self, app: Stage) -> None:
         super().__init__(app)
         self._waiting: str | None = None
-        self._just_chosen = False
-        """The key that was chosen means something else too, which is not wanted now."""
         self._fill()
 
     @property
@@ -113,18 +113,16 @@ class KeysScreen(ListScreen):
         return f"Press the key for: {NAMES[self._waiting]} (Esc to leave it)" if self._waiting else ""
 
     def handle(self, intent: Intent) -> None:
-        if self._just_chosen and isinstance(intent, Do):
-            return
         if self._waiting is None:
             super().handle(intent)
         elif isinstance(intent, Pressed):
             self._choose(intent.key)
 
     def tick(self, controls: Controls) -> None:
-        self._just_chosen = False
+        self.typing = self._waiting is not None  # not before the next tick: the key itself means something else too
 
     def _choose(self, key: str) -> None:
-        name, self._waiting, self._just_chosen = self._waiting, None, True
+        name, self._waiting = self._waiting, None
         assert name is not None
         if key != "escape":
             bindings = rebound(self.app.settings.bindings, name, key)
@@ -134,7 +132,7 @@ class KeysScreen(ListScreen):
         self._fill()
 
     def _wait(self, name: str) -> None:
-        self._waiting = name
+        self._waiting, self.typing = name, True
 
     def _fill(self) -> None:
         bindings = self.app.settings.bindings

@@ -256,3 +256,28 @@ def test_pictures_of_all_screens_are_not_empty(person: Person, tmp_path: Path) -
     person.choose("Settings")
     person.choose("Keys")
     person.top(KeysScreen)
+
+
+def test_records_that_cannot_be_read_do_not_keep_anybody_from_driving(person: Person) -> None:
+    (person.data / "records.sqlite").mkdir()
+    person.choose("Play")
+    person.frames(3)
+    assert "records" in person.app.stage.said
+    person.choose("Start")
+    person.top(PlayScreen)
+
+
+def test_nobody_drives_behind_a_race(person: Person) -> None:
+    person.frames(10)
+    menu = person.top(MenuScreen)
+    assert menu._backdrop is not None
+    person.choose("Settings")
+    before = menu._backdrop._race.ticks
+    person.frames(5)
+    assert menu._backdrop._race.ticks > before
+    person.press("escape")
+    person.choose("Play")
+    person.choose("Start")
+    before = menu._backdrop._race.ticks
+    person.frames(5)
+    assert menu._backdrop._race.ticks == before

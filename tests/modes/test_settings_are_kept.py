@@ -35,6 +35,9 @@ def test_a_new_key_counts_at_once(person: Person) -> None:
     person.choose("Keys")
     person.choose("Restart")
     assert "Press the key" in person.top(KeysScreen).subtitle
+    person.press("h")
+    assert "always does the same" in person.app.stage.said
+    person.choose("Restart")
     person.press("x")
     assert person.app.stage.settings.bindings[Do.RESTART] == ("x",)
     assert person.app._adapter.bindings[Do.RESTART] == ("x",)
@@ -56,6 +59,7 @@ def test_a_name_is_typed_and_stands_beside_what_is_driven(person: Person) -> Non
     name = next(item for item in person.top(SettingsScreen).list.items if item.label == "Your name")
     assert name.value == "Ada Ö"
     person.press("return")
+    person.press("h", "m", "r")
     pygame.event.post(pygame.event.Event(pygame.TEXTINPUT, text="h" * 50))
     person.press("escape")
     person.top(SettingsScreen)

@@ -13,6 +13,8 @@ from racer_env.errors import CircuitError
 CAR_WIDTH = 2.0
 WIDEST_ROAD = 200.0
 LARGEST_COORDINATE = 1e6
+LONGEST_LAP = 20_000.0
+"""[units] A longer one, two minutes at top speed, would take seconds and gigabytes to build."""
 CLEARANCE_STEP = 4.0
 """Distance between the points of the centreline from which walls must keep away."""
 
@@ -32,6 +34,8 @@ def check_track(track: Track) -> None:
             raise CircuitError(f"control point {i}: {x:g}, {y:g} is farther out than {LARGEST_COORDINATE:g}")
         if np.hypot(x - points[i - 1, 0], y - points[i - 1, 1]) < CAR_WIDTH:
             raise CircuitError(f"control point {i} is nearly the same as the one before it")
+    if track.length > LONGEST_LAP:
+        raise CircuitError(f"the lap is {track.length:.0f} units long: at most {LONGEST_LAP:.0f}")
     _check_walls_apart(track)
     _check_room(track)
 

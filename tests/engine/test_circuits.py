@@ -132,6 +132,7 @@ TIGHT = [[0, 0, 20], [300, 0, 20], [310, 10, 20], [300, 20, 20], [0, 20, 20], [-
         ({"control_points": [*SQUARE[:5], [1, 2]]}, "$.control_points[5]"),
         ({"control_points": [*SQUARE[:5], [1, 2, "wide"]]}, "$.control_points[5]"),
         ({"control_points": [*SQUARE[:5], [1e9, 0, 15]]}, "control point 5"),
+        ({"control_points": [[100 * x, 100 * y, 20] for x, y, _ in SQUARE]}, "units long: at most 20000"),
         ({"control_points": 5}, "$.control_points"),
         ({"name": 3}, "$.name"),
         ({"gates": 0}, "$.gates"),

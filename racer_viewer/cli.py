@@ -214,7 +214,9 @@ def _add_train(verbs: Any) -> None:
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
     """What is learned, and how: see `RunConfig`."""
     parser.add_argument("--algo", choices=("ppo", "sac"), default="ppo", help="the algorithm (default: %(default)s)")
-    parser.add_argument("--preset", default="quick", help="settings to begin with (default: %(default)s)")
+    parser.add_argument(
+        "--preset", default="quick", help="settings to begin with: quick, champion, specialist (default: %(default)s)"
+    )
     parser.add_argument(
         "--track", nargs="+", metavar="CIRCUIT", help="circuits to learn on; of several, each episode draws one"
     )

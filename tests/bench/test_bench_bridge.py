@@ -115,13 +115,20 @@ def test_an_existing_bridge_is_measured_without_the_batch_it_does_not_know() -> 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes as Linux lists them")
 def test_ctrl_c_leaves_no_process_behind() -> None:
-    with subprocess.Popen(
-        [*COMMAND, "--steps", "100000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    process = subprocess.Popen(
+        [*COMMAND, "--steps", "100000000"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    )
+    try:
         eventually(lambda: len(children_of(process.pid)) == 3, "the bridge and two echoes run", 120)
         children = children_of(process.pid)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.wait()
     eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "all of them have ended")
 
 

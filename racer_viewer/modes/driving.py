@@ -82,6 +82,15 @@ class DrivingScreen(Screen):
             case _:
                 pass
 
+    def shown(self) -> None:
+        self.app.speaker.resume()
+
+    def covered(self) -> None:
+        self.app.speaker.pause()
+
+    def closed(self) -> None:
+        self.app.speaker.pause()
+
     def draw_ahead(self) -> bool:
         return self._scene.draw_ahead()
 

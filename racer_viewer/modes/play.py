@@ -80,14 +80,8 @@ class PlayScreen(DrivingScreen):
         """Show the results; from there it goes on to another race or back to the menu."""
         self.app.push(ResultsScreen(self.app, self))
 
-    def shown(self) -> None:
-        self.app.speaker.resume()
-
-    def covered(self) -> None:
-        self.app.speaker.pause()
-
     def closed(self) -> None:
-        self.app.speaker.pause()
+        super().closed()
         self.race.close()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:

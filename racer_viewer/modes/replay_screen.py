@@ -56,12 +56,6 @@ class ReplayScreen(DrivingScreen):
             self.before = self.after
             self.app.speaker.pause()
 
-    def shown(self) -> None:
-        self.app.speaker.resume()
-
-    def closed(self) -> None:
-        self.app.speaker.pause()
-
     def _go_to(self, tick: int) -> None:
         goal = min(self._trace.ticks, max(0, tick))
         self._stopwatch = Stopwatch(len(self._trace.track.gates))

@@ -70,12 +70,6 @@ class WatchScreen(DrivingScreen):
         self.show(self.race.snapshot())
         self.app.speaker.tick(car_sound(self.race.car))
 
-    def shown(self) -> None:
-        self.app.speaker.resume()
-
-    def covered(self) -> None:
-        self.app.speaker.pause()
-
     def closed(self) -> None:
-        self.app.speaker.pause()
+        super().closed()
         self.race.close()

@@ -37,7 +37,7 @@ class DrivingScreen(Screen):
     def __init__(self, app: Stage, first: Snapshot) -> None:
         super().__init__(app)
         self._scene, self._overlays = Scene(app.theme), Overlays(app.theme)
-        self._scene.prepare(first.track)
+        self._scene.prepare(first.track, app.height)
         gc.collect()
         gc.freeze()  # what is loaded now stays: looking through it again would hold up a frame of the race
         self.before = self.after = first

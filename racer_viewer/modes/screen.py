@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.ui.bindings import key_name
 from racer_viewer.ui.intents import Controls, Do, Intent
-from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, Theme, fitting_scale
+from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, REFERENCE_HEIGHT, Theme, fitting_scale
 
 if TYPE_CHECKING:
     import pygame
@@ -73,6 +73,8 @@ class Stage:
     room: EngineRoom
     speaker: SoundStage
     theme: Theme = field(default_factory=Theme)
+    height: int = REFERENCE_HEIGHT
+    """Of the window [px]."""
     screens: list[Screen] = field(default_factory=list)
     said: str = ""
     said_ticks: int = 0
@@ -137,6 +139,7 @@ class Stage:
 
     def fit(self, size: tuple[int, int]) -> None:
         """Letters and panels for a window of this size."""
+        self.height = size[1]
         scale = fitting_scale(size, self.settings.ui_scale)
         palette = COLOUR_BLIND if self.settings.colour_blind else ORDINARY
         if (scale, palette) != (self.theme.scale, self.theme.palette):

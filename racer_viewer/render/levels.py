@@ -19,7 +19,7 @@ from racer_viewer.render.ground import TILE, TILES_KEPT, Ground, Place, Plan
 from racer_viewer.render.scenery import GRASS
 
 FINEST, RATIO = 4, math.sqrt(2.0)
-"""Number of the finest level; level 0 has the scale of a view at rest, each next one is so many times larger."""
+"""Number of the finest level; level 0 has the base scale, each next one is so many times larger."""
 MAGNIFIED = 1.2
 """A level may be enlarged so much before the next one is taken."""
 BRIDGED = 1.8
@@ -70,11 +70,15 @@ class _Cover(NamedTuple):
 
 
 class GroundLevels:
-    """The ground of one track, for views of any scale and size."""
+    """The ground of one track, for views of any scale and size.
 
-    def __init__(self, track: Track) -> None:
-        self.track = track
-        self._plan = Plan(track)
+    base: scale of level 0 [px per unit]. Views at this scale and at that of any other level are drawn as they are,
+    all others are scaled, which costs several times as much.
+    """
+
+    def __init__(self, track: Track, base: float = REST_SCALE, plan: Plan | None = None) -> None:
+        self.track, self.base = track, base
+        self.plan = plan or Plan(track)
         self._levels: dict[int, Ground] = {}
         self._stand_ins: dict[tuple[int, Place], pygame.Surface] = {}
         self._overview, self._overview_level, self._overview_place = self._drawn_overview()
@@ -90,7 +94,7 @@ class GroundLevels:
         """Cover a surface. A patient caller waits for every tile."""
         self._motion = view.x - self._middle[0], view.y - self._middle[1]
         self._middle = view.x, view.y
-        right = fitting_level(view.scale)
+        right = fitting_level(view.scale, self.base)
         if self._shown is None:
             self._shown = right
             for number in (right, right - 1, right - COARSER, right - 1 - COARSER):
@@ -113,7 +117,7 @@ class GroundLevels:
         For time that is left over.
         """
         self._helped = True
-        cover = self._cover(fitting_level(view.scale), view)
+        cover = self._cover(fitting_level(view.scale, self.base), view)
         if cover.missing:
             self._add_to(cover, view)
             return True
@@ -123,12 +127,12 @@ class GroundLevels:
         size = x.length + 2 * beyond, y.length + 2 * beyond
         missing = [each for each in level.places(size, x.first - beyond, y.first - beyond) if each not in level.tiles]
         goal = view.x + OUTLOOK * self._motion[0], view.y + OUTLOOK * self._motion[1]
-        self._work_on(fitting_level(view.scale), missing, goal)
+        self._work_on(fitting_level(view.scale, self.base), missing, goal)
         return bool(missing)
 
     def _level(self, number: int) -> Ground:
         if number not in self._levels:
-            self._levels[number] = Ground(self.track, level_scale(number), self._plan)
+            self._levels[number] = Ground(self.track, level_scale(number, self.base), self.plan)
         return self._levels[number]
 
     def _cover(self, number: int, view: View) -> _Cover:
@@ -141,7 +145,7 @@ class GroundLevels:
     def _best(self, right: _Cover, view: View) -> _Cover:
         """The right level, or while more of it is missing the one that was shown."""
         best, shown = right, self._shown or 0
-        if shown != right.number and 1.0 / BRIDGED < view.scale / level_scale(shown) < BRIDGED:
+        if shown != right.number and 1.0 / BRIDGED < view.scale / level_scale(shown, self.base) < BRIDGED:
             last = self._cover(shown, view)
             best = last if len(last.missing) < len(right.missing) else right
         if best.missing and not self._helped:
@@ -171,7 +175,7 @@ class GroundLevels:
         """Make the tiles nearest to a point, as much as one frame may; they leave the list."""
         effort = 0
         while missing and effort < EFFORT:
-            place = _nearest(missing, level_scale(number), goal)
+            place = _nearest(missing, level_scale(number, self.base), goal)
             missing.remove(place)
             effort += self._add(number, place)
 
@@ -194,7 +198,7 @@ class GroundLevels:
 
     def _compose(self, surface: pygame.Surface, cover: _Cover, view: View) -> None:
         x, y = cover.x, cover.y
-        if _same(view.scale, level_scale(cover.number)):
+        if _same(view.scale, level_scale(cover.number, self.base)):
             self._put_tiles(surface, cover, x.first - x.to_first, y.first - y.to_first)
             return
         key = (cover.number, x, y)
@@ -261,7 +265,7 @@ class GroundLevels:
         """The whole track as one small picture, with its level and where it begins."""
         lines = np.concatenate([self.track.inner, self.track.outer])
         low, high = lines.min(axis=0) - SURROUNDINGS, lines.max(axis=0) + SURROUNDINGS
-        number = math.floor(2.0 * math.log2(OVERVIEW / float((high - low).max()) / REST_SCALE))
+        number = math.floor(2.0 * math.log2(OVERVIEW / float((high - low).max()) / self.base))
         level = self._level(number)
         left, top = math.floor(low[0] * level.scale), math.floor(-high[1] * level.scale)
         size = np.ceil((high - low) * level.scale).astype(int).tolist()
@@ -270,14 +274,14 @@ class GroundLevels:
         return picture, number, (left, top)
 
 
-def level_scale(number: int) -> float:
+def level_scale(number: int, base: float = REST_SCALE) -> float:
     """Pixels per unit."""
-    return float(REST_SCALE * RATIO**number)
+    return float(base * RATIO**number)
 
 
-def fitting_level(scale: float) -> int:
+def fitting_level(scale: float, base: float = REST_SCALE) -> int:
     """The coarsest level that need not be enlarged much."""
-    return min(FINEST, math.ceil(2.0 * math.log2(scale / MAGNIFIED / REST_SCALE)))
+    return min(FINEST, math.ceil(2.0 * math.log2(scale / MAGNIFIED / base)))
 
 
 def _spans(view: View, scale: float) -> tuple[_Span, _Span]:

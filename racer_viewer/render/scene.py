@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pygame
 
 from racer_env.engine import Track
-from racer_viewer.render.camera import Camera, View
+from racer_viewer.render.camera import REFERENCE_HEIGHT, REST_SCALE, Camera, View
 from racer_viewer.render.effects import Effects
 from racer_viewer.render.gates import GateLines
 from racer_viewer.render.levels import GroundLevels
@@ -29,6 +29,8 @@ class SceneOptions:
 
 
 ALL_BUT_GATES = SceneOptions()
+STEADY_FRAMES = 20
+"""After which a window is taken to have its size."""
 
 
 class Scene:
@@ -46,6 +48,8 @@ class Scene:
         self._rays, self._gates, self._names = RayFan(theme), GateLines(theme), NameTags(theme)
         self.on_layer: Callable[[str], None] = lambda name: None
         """Told when a layer was drawn: for those who measure."""
+        self._steady, self._height = 0, 0
+        """For how many frames the window has had this height."""
         self._ticked = False
         self._last: tuple[View, Cars] | None = None
 
@@ -55,9 +59,9 @@ class Scene:
             self._theme = theme
             self._rays, self._gates, self._names = RayFan(theme), GateLines(theme), NameTags(theme)
 
-    def prepare(self, track: Track) -> None:
-        """Build what a track is drawn from, some 0.1 s; else the first frame does it."""
-        self._ground_of(track)
+    def prepare(self, track: Track, height: int = REFERENCE_HEIGHT) -> None:
+        """Build what a track is drawn from in a window of this height, some 0.1 s; else the first frame does it."""
+        self._ground_of(track, height)
 
     def tick(self, snapshot: Snapshot) -> None:
         """Once per tick of the simulation."""
@@ -80,7 +84,7 @@ class Scene:
         cars, focus = cars_between(before, after, share), after.focus
         followed = cars[focus]
         view = self.camera.look(surface.get_size(), share, (float(followed["x"]), float(followed["y"])))
-        self._ground_of(after.track).draw(surface, view, self._patient)
+        self._ground_of(after.track, surface.get_height()).draw(surface, view, self._patient)
         self.on_layer("ground")
         self.effects.draw_marks(surface, view)
         self.on_layer("marks")
@@ -114,7 +118,14 @@ class Scene:
         view, cars = self._last
         return view.to_screen(float(cars["x"][number]), float(cars["y"][number]))
 
-    def _ground_of(self, track: Track) -> GroundLevels:
-        if self._ground is None or self._ground.track is not track:
-            self._ground = GroundLevels(track)
-        return self._ground
+    def _ground_of(self, track: Track, height: int = REFERENCE_HEIGHT) -> GroundLevels:
+        """For windows of this height. While one is dragged larger or smaller, what there is is scaled."""
+        base = REST_SCALE * height / REFERENCE_HEIGHT
+        self._steady = self._steady + 1 if height == self._height else 0
+        self._height = height
+        ground = self._ground
+        if ground is None or ground.track is not track:
+            self._ground = ground = GroundLevels(track, base)
+        elif ground.base != base and (self._steady >= STEADY_FRAMES or self._patient):
+            self._ground = ground = GroundLevels(track, base, ground.plan)
+        return ground

@@ -215,3 +215,15 @@ def test_another_track_is_another_picture(track: Track, scene: Scene, draw: Call
 def test_nothing_drawn_yet_is_said() -> None:
     with pytest.raises(LookupError):
         Scene(Theme()).car_on_screen(0)
+
+
+def test_a_window_of_another_height_gets_ground_of_its_own_once_it_keeps_that(track: Track) -> None:
+    scene, snapshot = Scene(Theme()), snapshot_of(track, {})
+    for height, frames in ((720, 3), (800, 3), (900, 60)):
+        surface = pygame.Surface((1280, height), depth=32)
+        for _ in range(frames):
+            scene.draw(surface, snapshot, snapshot, 1.0, BARE)
+        assert scene._ground is not None
+        expected = {720: 6.5, 800: 6.5, 900: 6.5 * 900 / 720}[height]
+        assert scene._ground.base == pytest.approx(expected)
+    assert scene.camera.view.scale == pytest.approx(scene._ground.base)

@@ -27,6 +27,8 @@ POINT_DISTANCE = 1.0
 class CircuitMap(Panel):
     """North is up. A ghost is hollow; the followed car is larger, rimmed brightly, and on top."""
 
+    EVERY, PHASE = 2, 1
+
     def __init__(self, letters: Letters, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
         self._track: Track | None = None

@@ -24,6 +24,8 @@ SMOOTHING = 4
 class SpeedPanel(Panel):
     """Digits, and a ramp of segments up to the top speed. Compact, it is lower and its ramp has no figures."""
 
+    EVERY, PHASE = 2, 1
+
     def __init__(self, letters: Letters, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
         self._digits = COMPACT_DIGITS if compact else DIGITS

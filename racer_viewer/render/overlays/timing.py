@@ -24,6 +24,8 @@ FIELDS = ("LAST s", "BEST s", "DELTA s")
 class TimingPanel(Panel):
     """Compact, it has only the lap, its time and the delta."""
 
+    EVERY, PHASE = 2, 0
+
     def __init__(self, letters: Letters, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
         self._compact = compact

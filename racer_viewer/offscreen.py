@@ -54,7 +54,7 @@ def film_lap(path: Path, circuit: str = "track-01") -> Film:
 
 def _pictures(race: Race, theme: Theme) -> Iterator[Image.Image]:
     """Of one lap, each drawn in full."""
-    scene, overlays = Scene(theme, patient=True), Overlays(theme)
+    scene, overlays = Scene(theme, patient=True), Overlays(theme, patient=True)
     surface = pygame.Surface(SIZE, depth=32)
     before = after = race.snapshot()
     while not race.laps and race.ticks < LONGEST:

@@ -41,7 +41,7 @@ class EnvWindow:
         self._picture = pygame.Surface(SIZE, depth=32)
         theme = Theme(fitting_scale(SIZE))
         self._look = Look("", theme.palette.player)
-        self._scene, self._overlays = Scene(theme, patient=screen is None), Overlays(theme)
+        self._scene, self._overlays = Scene(theme, patient=screen is None), Overlays(theme, patient=screen is None)
         self._last: Snapshot | None = None
 
     def draw(self, track: Track, car: Mapping[str, Any]) -> NDArray[np.uint8] | None:

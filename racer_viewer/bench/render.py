@@ -7,7 +7,6 @@ champion's, all from different places; they are stepped before each picture, whi
 import gc
 import json
 import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from racer_viewer.progress import prepare_engine
 from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import Look, Snapshot, Thought, Timing
+from racer_viewer.ui.display import has_display, start_video
 from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
 
 SIZE = (1280, 720)
@@ -81,9 +81,9 @@ def run(seconds: float, as_json: bool) -> int:
 
 def measure(seconds: float, numbers: tuple[int, ...] = CARS) -> Figures:
     """Eight cars for so long, the others for a sixth of it, each on the shortest and on the longest circuit."""
-    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    pygame.display.init()
+    if not has_display():
+        os.environ["SDL_VIDEODRIVER"] = "dummy"
+    start_video()
     window = pygame.Window("Racer", SIZE)
     agent = load_agent(CHAMPION)
     tracks = sorted((load_circuit(circuit.id) for circuit in circuits()), key=lambda track: track.length)

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from racer_env.errors import RacerError
 from racer_viewer.bench.machine import describe_machine
+from racer_viewer.ui.display import has_display
 
 BARE, MENU = "import pygame, and a window", "the menu"
 MOST = 3.0
@@ -61,8 +62,7 @@ def run(rounds: int, as_json: bool) -> int:
 
 def measure(rounds: int) -> Figures:
     """In turn, after one round that only warms up the disk."""
-    display = next((name for name in ("SDL_VIDEODRIVER", "WAYLAND_DISPLAY", "DISPLAY") if os.environ.get(name)), "")
-    environment = dict(os.environ) if display or sys.platform in ("win32", "darwin") else _dummy()
+    environment = dict(os.environ) if has_display() else {**os.environ, "SDL_VIDEODRIVER": "dummy"}
     times: dict[str, list[float]] = {name: [] for name in _CODE}
     with tempfile.TemporaryDirectory() as data:
         for number in range(rounds + 1):
@@ -72,14 +72,10 @@ def measure(rounds: int) -> Figures:
                     times[name].append(seconds)
     return Figures(
         describe_machine(),
-        display or "SDL's dummy driver",
+        environment.get("SDL_VIDEODRIVER", "a real display"),
         {name: statistics.median(values) for name, values in times.items()},
         statistics.median(menu / bare for menu, bare in zip(times[MENU], times[BARE], strict=True)),
     )
-
-
-def _dummy() -> dict[str, str]:
-    return {**os.environ, "SDL_VIDEODRIVER": "dummy"}
 
 
 def _seconds_until_shown(code: str, data: str, environment: dict[str, str]) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from racer_env.engine import Circuit, Track, load_circuit
 from racer_viewer.modes.medals import MEDALS
+from racer_viewer.render.overlays import lap_time
 from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL, Theme
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class CircuitCard:
         self, surface: pygame.Surface, theme: Theme, circuit: Circuit, best: Entry | None, x: int, y: int
     ) -> None:
         """Your best lap, and what earns a medal."""
-        yours = f"record {best.best_lap / 60:.2f} s ({best.driver})" if best else "no record yet"
+        yours = f"record {lap_time(best.best_lap)} s ({best.driver})" if best else "no record yet"
         text = theme.text(yours, TEXT, theme.palette.good if best else theme.palette.faint)
         surface.blit(text, (x, y))
         x += text.get_width() + theme.px(24)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from racer_viewer.modes.screen import Key, Screen, Stage
+from racer_viewer.modes.screen import Key, Screen
 from racer_viewer.ui.bindings import NAMES, key_name
 from racer_viewer.ui.intents import Click, Do, Intent
 from racer_viewer.ui.paint import FOOTER_HEIGHT, footer, heading, key_cap, key_cap_width, shade
@@ -40,10 +40,6 @@ class HelpScreen(Screen):
     """Three columns: what you bound, what is the same everywhere, and the gamepad."""
 
     see_through = True
-
-    def __init__(self, app: Stage, about: Sequence[Key] = ()) -> None:
-        super().__init__(app)
-        self._about = [pair for pair in about if pair not in EVERYWHERE]
 
     def keys(self) -> Sequence[Key]:
         return (("Esc", "back"),)

@@ -27,9 +27,9 @@ class ListScreen(Screen):
     darkness = 218
     """Of 255."""
 
-    def __init__(self, app: Stage, items: Sequence[Item] = (), chosen: int = 0) -> None:
+    def __init__(self, app: Stage, items: Sequence[Item] = ()) -> None:
         super().__init__(app)
-        self.list = ItemList(items, chosen)
+        self.list = ItemList(items)
 
     @property
     def subtitle(self) -> str:

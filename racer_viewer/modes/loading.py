@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+import pygame
 
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Screen, Stage
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.paint import footer, shade
 from racer_viewer.ui.theme import TEXT, TEXT_LARGE
-
-if TYPE_CHECKING:
-    import pygame
 
 BAR_WIDTH, BAR_HEIGHT = 420, 10
 """At scale 1 [px]."""
@@ -60,8 +58,6 @@ class LoadingScreen(Screen):
             open_safely(self.app, self._make)
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
-        import pygame
-
         theme, room = self.app.theme, self.app.room
         surface.blit(shade(surface.get_size(), 200), (0, 0))
         middle = surface.get_height() // 2

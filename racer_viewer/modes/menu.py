@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pygame
@@ -38,9 +39,6 @@ class MenuScreen(ListScreen):
     def keys(self) -> Sequence[Key]:
         return (("Up Down", "choose"), ("Enter", "accept"), ("F1", "help"), ("F11", "full screen"), ("Esc", "quit"))
 
-    def back(self) -> None:
-        self.app.pop()
-
     def tick(self, controls: Controls) -> None:
         if self._backdrop is None and self.app.room.ready:
             from racer_viewer.modes.backdrop import Backdrop
@@ -57,7 +55,7 @@ class MenuScreen(ListScreen):
         if self._backdrop is not None:
             self._backdrop.close()
 
-    def draw_below(self, surface: pygame.Surface, share: float) -> None:
+    def _draw_below(self, surface: pygame.Surface, share: float) -> None:
         """What lies behind the menu, and behind the screens that lie over it."""
         if self._backdrop is not None:
             self._backdrop.draw(surface, share)
@@ -68,7 +66,7 @@ class MenuScreen(ListScreen):
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme = self.app.theme
-        self.draw_below(surface, share)
+        self._draw_below(surface, share)
         if self.app.top is not self:
             return
         surface.blit(side_shade(surface.get_size()), (0, 0))
@@ -144,6 +142,7 @@ def _records(app: Stage) -> Screen:
     return RecordsScreen(app)
 
 
+@lru_cache(maxsize=2)
 def _night(size: tuple[int, int]) -> pygame.Surface:
     """A road into the distance, drawn with nothing but lines: it is there at once."""
     width, height = size

@@ -12,6 +12,7 @@ from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.screen import Key, Stage
 from racer_viewer.modes.wheel import Wheel
 from racer_viewer.records import medal_for
+from racer_viewer.render.overlays import lap_time
 from racer_viewer.sound import car_sound
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.paint import centred
@@ -37,11 +38,6 @@ class PlayScreen(DrivingScreen):
         self._countdown = COUNTDOWN_TICKS
         self._since_go = 0
         self._flash, self._flash_ticks, self._flash_good = "", 0, True
-
-    @property
-    def waiting(self) -> bool:
-        """Whether the countdown is still running."""
-        return self._countdown > 0
 
     def keys(self) -> Sequence[Key]:
         return (("Esc", "pause"), (self.app.key_of(Do.RESTART), "restart"), *super().keys()[1:])
@@ -115,7 +111,7 @@ class PlayScreen(DrivingScreen):
         self._flash_good = best_before is None or ticks < best_before
         circuit = self.race.track.circuit
         medal = medal_for(circuit, ticks) if circuit is not None else None
-        self._flash = f"{ticks / 60:.2f} s" + (f"   {medal}" if medal else "")
+        self._flash = f"{lap_time(ticks)} s" + (f"   {medal}" if medal else "")
         self._flash_ticks = FLASH_TICKS
         ghost = self.race.ghost
         record = ghost.best_lap.ticks if ghost is not None and ghost.best_lap is not None else None

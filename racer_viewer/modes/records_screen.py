@@ -12,6 +12,7 @@ from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import MENU_KEYS, Key, Stage
 from racer_viewer.records import Entry
+from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import trace_replay
 from racer_viewer.ui.intents import Do, Intent
 from racer_viewer.ui.items import Button, Item
@@ -74,7 +75,7 @@ class RecordsScreen(CircuitChooser):
             MessageScreen(
                 self.app,
                 "Take this record out?",
-                f"{entry.best_lap / 60:.2f} s by {entry.driver} on {entry.circuit_name}. It cannot be brought back.",
+                f"{lap_time(entry.best_lap)} s by {entry.driver} on {entry.circuit_name}. It cannot be brought back.",
                 [Button("Keep it", do=self.app.pop), Button("Take it out", do=delete)],
             )
         )
@@ -83,4 +84,4 @@ class RecordsScreen(CircuitChooser):
 def _line(place: int, entry: Entry, do: Callable[[], None]) -> Button:
     clean = "clean" if entry.clean else "not clean"
     hint = f"{entry.laps} laps, best lap {clean}, {entry.date.astimezone():%Y-%m-%d %H:%M}; Enter to see it"
-    return Button(f"{place}.  {entry.driver}", hint, do=do, note=f"{entry.best_lap / 60:.2f} s")
+    return Button(f"{place}.  {entry.driver}", hint, do=do, note=f"{lap_time(entry.best_lap)} s")

@@ -13,6 +13,7 @@ from racer_viewer.modes.medals import MEDALS
 from racer_viewer.modes.screen import Stage
 from racer_viewer.modes.stopwatch import LapTime
 from racer_viewer.records import medal_for
+from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import file_name, save_replay
 from racer_viewer.ui.items import Button
 from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL
@@ -68,7 +69,7 @@ class ResultsScreen(ListScreen):
             surface.blit(text, (x, y))
             return y + text.get_height() + theme.px(PADDING)
         medal = self._medal(best)
-        figure = theme.text(f"{best.ticks / 60:.2f} s", TEXT_LARGE + 10)
+        figure = theme.text(f"{lap_time(best.ticks)} s", TEXT_LARGE + 10)
         surface.blit(figure, (x, y))
         beside = x + figure.get_width() + theme.px(16)
         if medal:
@@ -97,7 +98,7 @@ class ResultsScreen(ListScreen):
         first = max(0, len(laps) - MOST_LAPS_SHOWN)
         for number, lap in enumerate(laps[first:], first + 1):
             colour = theme.palette.good if lap is best else theme.palette.text
-            cells = [str(number), f"{lap.ticks / 60:.2f}", *(f"{ticks / 60:.2f}" for ticks in lap.sectors())]
+            cells = [str(number), lap_time(lap.ticks), *map(lap_time, lap.sectors())]
             for column, cell in zip(columns, cells, strict=False):
                 if column < x + width - theme.px(40):
                     surface.blit(theme.text(cell, TEXT, colour), (column, y))

@@ -22,7 +22,7 @@ class LapTime:
     def sectors(self) -> tuple[int, ...]:
         """Ticks of each third of the gates."""
         ends = _sector_ends(self.gates)
-        return tuple(end - before for end, before in zip(ends, (0, *ends), strict=False) if end is not None)
+        return tuple(end - before for end, before in zip(ends, (0, *ends), strict=False))
 
 
 def _sector_ends(gates: Gates) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -16,6 +15,7 @@ from racer_env.errors import RacerError
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene
 from racer_viewer.snapshot import Look, Snapshot, car_row
+from racer_viewer.ui.display import NoDisplayError, start_video
 from racer_viewer.ui.theme import Theme, fitting_scale
 
 SIZE = (960, 640)
@@ -87,11 +87,11 @@ class _Screen:
     _open: ClassVar[list[_Screen]] = []
 
     def __init__(self) -> None:
-        _start_video()
         try:
+            start_video()
             self._window = pygame.Window(TITLE, SIZE)
             self.surface = self._window.get_surface()
-        except pygame.error as error:
+        except (NoDisplayError, pygame.error) as error:
             raise _no_display(error) from None
         self._next_frame = time.perf_counter()
         self._open.append(self)
@@ -120,20 +120,6 @@ class _Screen:
             for screen in self._open.copy():
                 if event.type == pygame.QUIT or (event.type == pygame.WINDOWCLOSE and event.window == screen._window):
                     screen.close()
-
-
-def _start_video() -> None:
-    """Let SDL find a display; it may leave the process's signals alone, and must not draw where nobody looks."""
-    if pygame.display.get_init():
-        return
-    os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")
-    try:
-        pygame.display.init()
-    except pygame.error as error:
-        raise _no_display(error) from None
-    if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
-        pygame.display.quit()
-        raise _no_display("none was found")
 
 
 def _no_display(error: object) -> RacerError:

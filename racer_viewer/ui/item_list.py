@@ -21,9 +21,9 @@ TRACK_WIDTH, TRACK_HEIGHT = 120, 6
 class ItemList:
     """Some lines, of which one is chosen. What does not fit is scrolled to."""
 
-    def __init__(self, items: Sequence[Item], chosen: int = 0) -> None:
+    def __init__(self, items: Sequence[Item]) -> None:
         self.items = list(items)
-        self._chosen = chosen
+        self._chosen = 0
         self._first = 0
         self._rows: dict[int, pygame.Rect] = {}
         """Where the visible items were drawn."""

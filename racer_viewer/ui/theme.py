@@ -17,6 +17,7 @@ MARGIN, PADDING, CORNER = 16, 12, 10
 REFERENCE_HEIGHT = 720
 """Height of a window where scale 1 is right [px]."""
 LEAST_SCALE, LARGEST_SCALE = 0.9, 4.0
+"""By the window alone: smaller letters can only be read by those who ask for them."""
 TEXTS_KEPT = 512
 
 
@@ -120,6 +121,6 @@ class Theme:
 
 
 def fitting_scale(size: tuple[int, int], wanted: float = 1.0) -> float:
-    """The scale for a window of this size, times what the user wants; what would not fit is made smaller."""
+    """The scale for a window of this size, times what the user wants."""
     natural = min(size[1] / REFERENCE_HEIGHT, size[0] / (REFERENCE_HEIGHT * 4 / 3))
-    return min(LARGEST_SCALE, max(LEAST_SCALE, natural * wanted))
+    return min(LARGEST_SCALE, max(LEAST_SCALE, natural)) * wanted

@@ -15,6 +15,7 @@ import pytest
 
 from racer_env import RacerEnv
 from racer_env.engine import Driver, Simulation, Track, build_track, load_circuit
+from racer_viewer.render.camera import FAST_SCALE, REFERENCE_HEIGHT, REST_SCALE
 from racer_viewer.render.env_window import SIZE, EnvWindow, open_env_window
 from racer_viewer.ui.theme import ORDINARY
 
@@ -45,7 +46,7 @@ def place_of_car(picture: np.ndarray) -> np.ndarray:
     found = np.argwhere(red)[:, ::-1]
     place = np.median(found, axis=0)
     body = found[(np.abs(found - place) < 20.0).all(axis=1)]
-    assert len(body) >= 20
+    assert len(body) >= 1.6 * (FAST_SCALE * HEIGHT / REFERENCE_HEIGHT) ** 2, "pixels, of a car seen from farthest away"
     return body.mean(axis=0)
 
 
@@ -68,7 +69,7 @@ def test_pictures_do_not_change_when_the_next_one_is_drawn(track: Track) -> None
 
 def test_a_car_at_rest_is_in_the_middle(track: Track) -> None:
     place = place_of_car(picture_of(track, car_of(Simulation(track))))
-    np.testing.assert_allclose(place, CENTRE, atol=6.0)
+    np.testing.assert_allclose(place, CENTRE, atol=0.8 * REST_SCALE * HEIGHT / REFERENCE_HEIGHT)
 
 
 @pytest.mark.parametrize("name", ["track-01", "track-03"])

@@ -196,6 +196,15 @@ def test_evaluate_names_a_winner_and_speaks_json(tmp_path: Path, capsys: pytest.
     assert main(["evaluate", str(tmp_path / "no.zip")]) == 2
 
 
+def test_the_data_folder_may_be_given_before_the_command_or_after_it(tmp_path: Path) -> None:
+    tiny = ["--timesteps", "64", "--num-cars", "4", "--set", "n_steps=16", "--set", "batch_size=64", "--set", "net=8"]
+    before, after = tmp_path / "before", tmp_path / "after"
+    assert main(["--data-dir", str(before), "train", "--name", "a", *tiny]) == 0
+    assert main(["--data-dir", str(before), "train", "--name", "b", "--data-dir", str(after), *tiny]) == 0
+    assert (before / "runs" / "a" / "a.zip").is_file()
+    assert (after / "runs" / "b" / "b.zip").is_file()
+
+
 def test_it_learns_on_the_cars_of_a_bridge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with bridge_process(uvloop=False) as url:
         settings = ["--set", "n_steps=16", "--set", "batch_size=64", "--set", "net=8", "--set", "evaluate_every=0"]

@@ -56,7 +56,7 @@ class NobodyPanel(Panel):
 class AgentPanel(Panel):
     """Compact, it has neither the trace of what is expected nor the spread of the actions."""
 
-    EVERY, PHASE = 6, 0
+    EVERY, PHASE = 4, 0
 
     def __init__(self, letters: Letters, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)

@@ -20,7 +20,7 @@ DOT = 4
 class GapsPanel(Panel):
     """A row for each of the nearest cars, from the one farthest ahead; this car's place among all of them above."""
 
-    EVERY, PHASE = 6, 3
+    EVERY, PHASE = 4, 2
 
     def __init__(self, letters: Letters, rows: int) -> None:
         super().__init__(letters, 2 * EDGE + (rows + 1) * ROW - 2)

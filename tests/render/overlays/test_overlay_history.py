@@ -96,7 +96,7 @@ def test_a_full_column_never_changes_it_only_moves(snapshot_of: MakeSnapshot) ->
     assert len(seen) == 9
 
 
-def test_within_six_frames_everything_that_is_shown_is_new(snapshot_of: MakeSnapshot, thought: Thought) -> None:
+def test_within_four_frames_everything_that_is_shown_is_new(snapshot_of: MakeSnapshot, thought: Thought) -> None:
     old = snapshot_of(4, thought=thought, gaps=(0.0, 1.0, 2.0, 3.0))
     new = snapshot_of(
         4, step_count=1, thought=dataclasses.replace(thought, value=-3.0), gaps=(0.0, -1.0, -2.0, 5.0), speed=80.0,
@@ -108,7 +108,7 @@ def test_within_six_frames_everything_that_is_shown_is_new(snapshot_of: MakeSnap
         overlays.draw(surface, snapshot, OVERLAYS)
     fresh, wanted = overlays.with_theme(overlays.theme), pygame.Surface((1280, 720), depth=32)
     fresh.draw(wanted, new, OVERLAYS)
-    for _ in range(6):
+    for _ in range(4):
         surface.fill((0, 0, 0))
         overlays.draw(surface, new, OVERLAYS)
     np.testing.assert_array_equal(pygame.surfarray.array3d(surface), pygame.surfarray.array3d(wanted))

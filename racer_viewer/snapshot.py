@@ -94,6 +94,15 @@ class Snapshot:
         return self.cars[self.focus]
 
 
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A picture: between two snapshots, 0 is `before` and 1 is `after`; they may be the same."""
+
+    before: Snapshot
+    after: Snapshot
+    share: float = 1.0
+
+
 def cars_between(before: Snapshot, after: Snapshot, share: float) -> Cars:
     """The cars of `after`, moved back to a moment between two ticks; 0 is `before`, 1 is `after`.
 

@@ -6,11 +6,12 @@ import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from racer_viewer.modes.pace import Pace
 from racer_viewer.modes.screen import Key, Screen, Stage
-from racer_viewer.render.camera import Mode
+from racer_viewer.render.camera import Insets, Mode
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
-from racer_viewer.snapshot import Snapshot
+from racer_viewer.snapshot import Moment, Snapshot
 from racer_viewer.ui.intents import Do, Drag, Intent, Point, Scroll
 from racer_viewer.ui.paint import FOOTER_HEIGHT, footer
 
@@ -41,6 +42,8 @@ class DrivingScreen(Screen):
         gc.collect()
         gc.freeze()  # what is loaded now stays: looking through it again would hold up a frame of the race
         self.before = self.after = first
+        self.pace = Pace()
+        """Where the person drives it stays as it is."""
         self._keys_ticks = KEYS_TICKS
         self.begin_at(first)
 
@@ -61,6 +64,10 @@ class DrivingScreen(Screen):
         self._keys_ticks = KEYS_TICKS
         self._scene.tick(snapshot)
         self._overlays.tick(snapshot)
+
+    def moment(self, share: float = 1.0) -> Moment:
+        """What is to be seen when this share of the window's next tick has passed."""
+        return Moment(self.before, self.after, self.pace.share(share))
 
     def handle(self, intent: Intent) -> None:
         shown = self.app.settings.overlays
@@ -100,7 +107,8 @@ class DrivingScreen(Screen):
             self._scene.use(theme)
             self._overlays = self._overlays.with_theme(theme)
         options = SceneOptions(rays="rays" in shown, gates="gates" in shown, names="names" in shown)
-        self._scene.draw(surface, self.before, self.after, share, options)
+        moment = self.moment(share)
+        self._scene.draw(surface, moment.before, moment.after, moment.share, options)
         if self.app.top is not self:
             return
         panels = surface
@@ -108,4 +116,13 @@ class DrivingScreen(Screen):
             footer(surface, theme, self.keys())
             width, height = surface.get_size()
             panels = surface.subsurface((0, 0, width, height - theme.px(FOOTER_HEIGHT)))
-        self._overlays.draw(panels, self.after, shown, self.app.settings.units)
+        covered = self._overlays.draw(panels, self.after, shown, self.app.settings.units)
+        self._scene.camera.insets = _insets(covered, surface.get_size())
+
+
+def _insets(panels: Sequence[pygame.Rect], size: tuple[int, int]) -> Insets:
+    """What the columns of panels at both sides leave free, for a view of the whole circuit."""
+    middle = size[0] // 2
+    left = max((panel.right for panel in panels if panel.centerx < middle), default=0)
+    right = min((panel.left for panel in panels if panel.centerx >= middle), default=size[0])
+    return Insets(left=left, right=size[0] - right)

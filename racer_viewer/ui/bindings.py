@@ -29,6 +29,19 @@ DEFAULT_BINDINGS: dict[str, tuple[str, ...]] = {
     Do.GATES: ("8",),
     Do.NAMES: ("9",),
     Do.MUTE: ("m",),
+    Do.PAUSE: ("space", "p"),
+    Do.SLOWER: ("-", "[-]"),
+    Do.FASTER: ("=", "+", "[+]"),
+    Do.TICK: (".",),
+    Do.TICK_BACK: (",",),
+    Do.NEXT_EPISODE: ("n",),
+    Do.VARIATION: ("v",),
+    Do.WHEEL: ("t",),
+    Do.NEXT_CAR: ("tab",),
+    Do.PREVIOUS_CIRCUIT: ("page up",),
+    Do.NEXT_CIRCUIT: ("page down",),
+    Do.EPISODES: ("e",),
+    Do.KEEP: ("k",),
 }
 """What the user may change."""
 
@@ -42,6 +55,7 @@ FIXED: dict[str, tuple[str, ...]] = {
     Do.DELETE: ("delete",),
     Do.HELP: ("f1", "h"),
     Do.FULL_SCREEN: ("f11",),
+    Do.RECORD: ("f10",),
     Do.SCREENSHOT: ("f12",),
 }
 """What is the same for all, so that nobody can lock themselves out."""
@@ -63,9 +77,22 @@ NAMES = {
     Do.GATES: "Gates",
     Do.NAMES: "Names",
     Do.MUTE: "Sound on/off",
+    Do.PAUSE: "Stop and go on",
+    Do.SLOWER: "Slower",
+    Do.FASTER: "Faster",
+    Do.TICK: "One tick on",
+    Do.TICK_BACK: "One tick back",
+    Do.NEXT_EPISODE: "Next episode",
+    Do.VARIATION: "Best or drawn actions",
+    Do.WHEEL: "Take or leave the wheel",
+    Do.NEXT_CAR: "Follow another car",
+    Do.PREVIOUS_CIRCUIT: "Circuit before",
+    Do.NEXT_CIRCUIT: "Next circuit",
+    Do.EPISODES: "Episodes",
+    Do.KEEP: "Keep as a replay",
 }
 
-_SHOWN = {"return": "Enter", "escape": "Esc"}
+_SHOWN = {"return": "Enter", "escape": "Esc", "page up": "PgUp", "page down": "PgDn"}
 
 
 def key_name(key: str) -> str:

@@ -33,6 +33,25 @@ class Do(StrEnum):
     GATES = auto()
     NAMES = auto()
     DELETE = auto()
+    RECORD = auto()
+    """Begin or end a film of what is driven."""
+    PAUSE = auto()
+    SLOWER = auto()
+    FASTER = auto()
+    TICK = auto()
+    """One tick on, and stand."""
+    TICK_BACK = auto()
+    NEXT_EPISODE = auto()
+    VARIATION = auto()
+    """Whether an agent does what it holds best, or draws its actions as in training."""
+    WHEEL = auto()
+    """Take the wheel, or hand it back."""
+    NEXT_CAR = auto()
+    PREVIOUS_CIRCUIT = auto()
+    NEXT_CIRCUIT = auto()
+    EPISODES = auto()
+    KEEP = auto()
+    """As a replay file."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from racer_env.bridge import open_bridge
+from racer_env.bridge import FollowedCar, WatchedClient, open_bridge
 from racer_env.bridge.interface import (
     ACTION_HIGH,
     ACTION_LOW,
@@ -131,6 +131,11 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
     def car(self) -> Mapping[str, Any]:
         """The car as it is now, by the columns of `racer_env.engine.CAR`. Over a bridge this needs a `render_mode`."""
         return self._bridge.car
+
+    @property
+    def followed(self) -> FollowedCar | None:
+        """Our own copy of a car whose server does not say where it is, and whether it is in step; else None."""
+        return self._bridge.followed if isinstance(self._bridge, WatchedClient) else None
 
     def render(self) -> NDArray[np.uint8] | None:
         """The picture of the car now with "rgb_array"; with "human" the window shows every step by itself."""

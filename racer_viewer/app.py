@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pygame
 
 from racer_viewer.engine_room import EngineRoom
+from racer_viewer.modes.dropped import open_dropped
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.menu import MenuScreen
 from racer_viewer.modes.screen import Screen, Stage
@@ -17,8 +19,11 @@ from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.sound import SoundStage, open_sound
 from racer_viewer.ui.adapter import Adapter
 from racer_viewer.ui.display import NoDisplayError, start_video
-from racer_viewer.ui.intents import IDLE, Close, Do, Intent
+from racer_viewer.ui.intents import IDLE, Close, Do, Dropped, Intent
 from racer_viewer.ui.paint import toast
+
+if TYPE_CHECKING:
+    from racer_viewer.modes.film_screen import Recorder
 
 TITLE = "Racer"
 LEAST_SIZE = (960, 540)
@@ -44,11 +49,17 @@ class App:
         self._muted = False
         self._left_over = 0.0
         self._closed = False
+        self._recorder: Recorder | None = None
+        self._film_to: Path | None = None
         self.frames = 0
         self.stage.fit(self.surface.get_size())
         self.stage.push(first(self.stage))
         if settings_file.problem:
             self.stage.say(settings_file.problem)
+
+    def record_to(self, path: Path) -> None:
+        """Make a film of what is driven next, in this file."""
+        self._film_to = path
 
     def run(self) -> None:
         """Until the last screen is closed."""
@@ -86,9 +97,11 @@ class App:
             screen.draw(surface, share if screen is screens[-1] else 1.0)
         if self.stage.said_ticks:
             toast(surface, self.stage.theme, self.stage.said)
+        if self._recorder is not None:
+            self._recorder.draw(surface)
 
     def close(self) -> None:
-        """Also remembers how large the window was."""
+        """Also remembers how large the window was, and finishes a film that is not finished yet."""
         if self._closed:
             return
         self._closed = True
@@ -98,6 +111,8 @@ class App:
         self.stage.quit()
         self.sound.close()
         self._window.destroy()
+        if self._recorder is not None:
+            self._recorder.close()
 
     @property
     def surface(self) -> pygame.Surface:
@@ -110,7 +125,22 @@ class App:
             below = stage.screens[stage.lowest]
             if below is not stage.top and isinstance(below, MenuScreen):
                 below.tick(IDLE)
-            stage.top.tick(self._adapter.controls())
+            self._tick_top(stage.top)
+
+    def _tick_top(self, top: Screen) -> None:
+        if self._film_to is not None and self.stage.room.ready:
+            self._film_to = self._recorder_of_all().begin_with(top, self.surface.get_size(), self._film_to)
+        top.tick(self._adapter.controls())
+        if self._recorder is not None:
+            self._recorder.after_tick(top)
+
+    def _recorder_of_all(self) -> Recorder:
+        """Made when somebody wants it: it knows the engine, which the first picture does not wait for."""
+        if self._recorder is None:
+            from racer_viewer.modes.film_screen import Recorder
+
+            self._recorder = Recorder(self.stage)
+        return self._recorder
 
     def _take(self, event: pygame.event.Event) -> None:
         """All that an event means to the screen on top; one that comes up by it does not get the rest."""
@@ -130,10 +160,14 @@ class App:
             stage.change(full_screen=not stage.settings.full_screen)
         elif intent == Do.SCREENSHOT:
             self._save_screenshot()
+        elif intent == Do.RECORD:
+            self._recorder_of_all().press(self.surface.get_size())
         elif intent == Do.MUTE:
             self._muted = not self._muted
             self.sound.set_volume(0.0 if self._muted else stage.settings.volume)
             stage.say("Sound off" if self._muted else "Sound on")
+        elif isinstance(intent, Dropped):
+            open_dropped(stage, intent.path)
         elif stage.top is not None and intent == Do.HELP and not isinstance(stage.top, HelpScreen):
             stage.push(HelpScreen(stage))
         elif stage.top is not None:

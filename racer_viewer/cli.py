@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from racer_viewer import __version__
+from racer_viewer.driving_commands import add_driving_commands
 
 USAGE_ERROR = 2
 
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     tracks.add_argument("--svg", metavar="DIR", type=Path, help="draw each of them into this folder")
     tracks.set_defaults(run=_run_tracks)
 
+    add_driving_commands(verbs, _positive)
     _add_train(verbs)
     _add_evaluate(verbs)
     _add_export(verbs)

@@ -1,38 +1,194 @@
-"""`racer-viewer` without a command: the app's window, or a film where there is no display."""
+"""The app's window, for `racer-viewer` without a command and for play, watch and replay."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from racer_viewer.folders import data_folder
 
+if TYPE_CHECKING:
+    from racer_viewer.app import App
+    from racer_viewer.modes.link import BridgeAddress
+    from racer_viewer.modes.screen import Stage
+
 QUIET = "PYGAME_HIDE_SUPPORT_PROMPT"
+NO_DISPLAY = 2
+MOST_WATCHED, MOST_RIVALS = 8, 7
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the window and stay until it is closed. Imports nothing heavy before the first picture."""
+    """The menu; where there is no display, the film of a lap."""
+    return _open(options, lambda app: None, otherwise=_film_a_lap)
+
+
+def play(options: argparse.Namespace) -> int:
+    """Straight into a race."""
+    check_track(options)
+    check_models(options.against, MOST_RIVALS)
+    bridge = bridge_of(options)
+    if options.record is not None:
+        from racer_viewer.films.film import check_place
+
+        check_place(options.record)
+
+    def begin(app: App) -> None:
+        if options.record is not None:
+            app.record_to(options.record)
+        _open_play(app.stage, options, bridge)
+
+    return _open(options, begin)
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Straight to agents that drive, or to the list of them."""
+    check_film_options(options)
+    check_track(options)
+    check_models(options.models, MOST_WATCHED)
+    bridge = bridge_of(options)
+    if options.record is not None:
+        from racer_viewer.filming import film_watch
+
+        return film_watch(options, bridge)
+    return _open(options, lambda app: _open_watch(app.stage, options, bridge))
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Straight to drives that were kept."""
+    from racer_viewer.replays import load_replay
+
+    check_film_options(options)
+    replays = [load_replay(path) for path in options.files]
+    if options.record is not None:
+        from racer_viewer.filming import film_replays
+
+        return film_replays(options, replays)
+    return _open(options, lambda app: _open_replays(app.stage, options.files))
+
+
+def check_track(options: argparse.Namespace) -> None:
+    """Before a window opens; on a bridge, only that knows what it has."""
+    if options.track is not None and options.bridge is None:
+        from racer_env.engine import load_circuit
+
+        load_circuit(options.track)
+
+
+def check_models(models: Sequence[Path], most: int) -> None:
+    """The same for models."""
+    if models:
+        from racer_env.errors import RacerError
+        from racer_viewer.agents import load_agent
+
+        if len(models) > most:
+            raise RacerError(f"at most {most} models can drive at once, not {len(models)}")
+        for path in models:
+            load_agent(path)
+
+
+def check_film_options(options: argparse.Namespace) -> None:
+    """What only a film has is worth nothing without one."""
+    from racer_viewer.driving_commands import DEFAULT_SIZE
+
+    if options.record is None and (options.seconds is not None or options.size != DEFAULT_SIZE):
+        from racer_env.errors import RacerError
+
+        raise RacerError("--seconds and --size are for a film: add --record FILE")
+
+
+def bridge_of(options: argparse.Namespace) -> BridgeAddress | None:
+    if options.bridge is None:
+        return None
+    from racer_env.bridge.dialogue import check_url
+    from racer_viewer.modes.link import BridgeAddress
+
+    check_url(options.bridge)
+    return BridgeAddress(options.bridge, options.token)
+
+
+def _open(
+    options: argparse.Namespace, begin: Callable[[App], None], otherwise: Callable[[Path], int] | None = None
+) -> int:
+    """A window from its opening to its end. Imports nothing heavy before the first picture.
+
+    otherwise: what to do where there is no display, with the data folder.
+    """
     os.environ.setdefault(QUIET, "1")
     from racer_viewer.app import App
     from racer_viewer.ui.display import NoDisplayError
 
     data = data_folder(options.data_dir)
     try:
-        App(data).run()
+        app = App(data)
     except NoDisplayError as error:
-        print(f"There is no display here ({error}): filming a lap instead ...", file=sys.stderr, flush=True)
-        return _film(data / "lap.gif")
+        if otherwise is not None:
+            print(f"There is no display here ({error}): filming a lap instead ...", file=sys.stderr, flush=True)
+            return otherwise(data)
+        print(f"racer-viewer: there is no display here ({error}); --record FILE films without one", file=sys.stderr)
+        return NO_DISPLAY
+    begin(app)
+    app.run()
     return 0
 
 
-def _film(path: Path) -> int:
+def _open_play(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress | None) -> None:
+    from racer_viewer.modes.loading import when_ready
+
+    def start() -> None:
+        from racer_viewer.modes.known_circuits import circuit_of
+        from racer_viewer.modes.play import open_play
+
+        laps = stage.settings.laps if options.laps is None else options.laps
+        rivals = [(path.stem, path) for path in options.against]
+        open_play(stage, options.track or circuit_of(stage.settings), rivals, laps)
+
+    stage.bridge = bridge
+    when_ready(stage, start)
+
+
+def _open_watch(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress | None) -> None:
+    from racer_viewer.modes.loading import open_safely, when_ready
+
+    def start() -> None:
+        from racer_viewer.modes.choose_agent import ChooseAgentScreen
+        from racer_viewer.modes.known_circuits import circuit_of
+        from racer_viewer.modes.watch import open_watch
+
+        if options.models:
+            circuit = options.track or circuit_of(stage.settings)
+            open_watch(stage, options.models, circuit, options.stochastic)
+            return
+        if options.track is not None:
+            stage.change(circuit=options.track)
+        open_safely(stage, lambda: ChooseAgentScreen(stage))
+
+    stage.bridge = bridge
+    when_ready(stage, start)
+
+
+def _open_replays(stage: Stage, files: Sequence[Path]) -> None:
+    from racer_viewer.modes.loading import when_ready
+
+    def start() -> None:
+        from racer_viewer.modes.replay_screen import open_replays
+
+        open_replays(stage, files)
+
+    when_ready(stage, start)
+
+
+def _film_a_lap(data: Path) -> int:
+    from racer_viewer.films.progress import FilmProgress
     from racer_viewer.offscreen import film_lap
     from racer_viewer.progress import prepare_engine
 
     prepare_engine()
-    film = film_lap(path)
-    lap = f"a lap of {film.lap_ticks / 60:.2f} s" if film.lap_ticks else "a drive without a whole lap"
-    print(f"{film.path}: the champion on {film.circuit}, {lap}")
+    with FilmProgress("Filming a lap", known=False):
+        lap = film_lap(data / "lap.gif")
+    driven = f"a lap of {lap.lap_ticks / 60:.2f} s" if lap.lap_ticks else "a drive without a whole lap"
+    print(f"{lap.film.path}: the champion on {lap.circuit}, {driven}")
     return 0

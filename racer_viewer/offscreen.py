@@ -1,80 +1,86 @@
-"""Where there is no display: a lap of the champion as a film in a file."""
+"""Films without a window: of any driving screen, and of a lap of the champion where there is no display."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 
-import pygame
-from PIL import Image
-
 from racer_env.engine import TICKS_PER_SECOND
-from racer_viewer.agents import CHAMPION, load_agent
-from racer_viewer.folders import written_whole
-from racer_viewer.modes.race import Entrant, Race
-from racer_viewer.render.overlays import Overlays
-from racer_viewer.render.scene import Scene
-from racer_viewer.ui.theme import Theme, fitting_scale
+from racer_viewer.agents import bundled_models
+from racer_viewer.engine_room import EngineRoom
+from racer_viewer.films.film import Film, FilmError
+from racer_viewer.films.maker import FilmLook, FilmMaker
+from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.watch import open_watch
+from racer_viewer.settings import SettingsFile
+from racer_viewer.sound import SoundStage
+from racer_viewer.ui.intents import IDLE
 
-SIZE = (720, 404)
-SHOWN = ("timing", "map", "rays", "reward")
-FRAME_TICKS = 3
-"""Ticks from one picture to the next: 20 a second, which a GIF can say exactly."""
-LONGEST = 40 * TICKS_PER_SECOND
-"""Of the film [ticks]."""
-COLOURS, LOOKED_AT = 64, 60
-"""Colours of the film, and pictures that they are chosen from: three seconds."""
+LAP_LOOK = FilmLook(size=(720, 404), shown=("timing", "map", "rays", "reward"))
+LONGEST_LAP = 40 * TICKS_PER_SECOND
+"""That is filmed [ticks]."""
+
+Progress = Callable[[float], None]
+"""Told the part that is done, 0 to 1."""
 
 
 @dataclass(frozen=True)
-class Film:
+class LapFilm:
     """What was filmed; a lap of 0 ticks did not get round."""
 
-    path: Path
+    film: Film
     circuit: str
     lap_ticks: int
 
 
-def film_lap(path: Path, circuit: str = "track-01") -> Film:
-    """Write the champion's first lap on a circuit as a GIF."""
-    theme = Theme(fitting_scale(SIZE))
-    race = Race(circuit, [Entrant(CHAMPION, theme.palette.player, load_agent(CHAMPION))])
+def offscreen_stage(data: Path) -> Stage:
+    """For screens that nobody sees: with the user's settings, silent, and with an engine that nobody has started."""
+    settings_file = SettingsFile(data)
+    return Stage(settings_file, settings_file.load(), data, EngineRoom(), SoundStage())
+
+
+def film_screen(
+    screen: DrivingScreen,
+    path: Path,
+    look: FilmLook,
+    frames: int | None = None,
+    until: Callable[[], bool] = lambda: False,
+    progress: Progress = lambda share: None,
+) -> Film:
+    """The screen as it is now, then a tick for each sixtieth of a second, with nobody at the keys.
+
+    frames: sixtieths of a second, or None if only `until` tells the end, which is asked after each of them.
+    """
+    with FilmMaker(path, look) as maker:
+        maker.add(screen.moment())
+        while maker.moments != frames and not until():
+            screen.tick(IDLE)
+            maker.add(screen.moment())
+            if frames is not None:
+                progress(maker.moments / frames)
+        return maker.finish()
+
+
+def film_lap(path: Path, circuit: str = "track-01") -> LapFilm:
+    """Write the champion's first lap on a circuit as a film."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stage = offscreen_stage(path.parent)
+    stage.room.wait()
+    open_watch(stage, bundled_models()[:1], circuit)
+    screen = stage.top
+    if not isinstance(screen, DrivingScreen):
+        raise FilmError(screen.text if isinstance(screen, MessageScreen) else stage.room.problem)
     try:
-        first, *others = _in_few_colours(_pictures(race, theme))
-        lap = race.laps[0].ticks if race.laps else 0
+        film = film_screen(screen, path, LAP_LOOK, LONGEST_LAP, lambda: _lap_of(screen) > 0)
+        return LapFilm(film, circuit, _lap_of(screen))
     finally:
-        race.close()
-    milliseconds = FRAME_TICKS * 1000 // TICKS_PER_SECOND
-    with written_whole(path) as temporary:
-        first.save(temporary, format="GIF", save_all=True, append_images=others, duration=milliseconds, loop=0)
-    return Film(path, circuit, lap)
+        stage.quit()
 
 
-def _pictures(race: Race, theme: Theme) -> Iterator[Image.Image]:
-    """Of one lap, each drawn in full."""
-    scene, overlays = Scene(theme, patient=True), Overlays(theme, patient=True)
-    surface = pygame.Surface(SIZE, depth=32)
-    before = after = race.snapshot()
-    while not race.laps and race.ticks < LONGEST:
-        scene.tick(after)
-        overlays.tick(after)
-        if race.ticks % FRAME_TICKS == 0:
-            scene.draw(surface, before, after, 1.0)
-            overlays.draw(surface, after, SHOWN, "km/h")
-            yield Image.frombytes("RGB", SIZE, pygame.image.tobytes(surface, "RGB"))
-        race.step((0.0, 0.0, 0.0))
-        before, after = after, race.snapshot()
-
-
-def _in_few_colours(pictures: Iterator[Image.Image]) -> Iterator[Image.Image]:
-    """All in the same colours, which makes a film much smaller than each in its own."""
-    beginning = list(islice(pictures, LOOKED_AT))
-    chosen = beginning[:: max(1, LOOKED_AT // 4)]
-    sheet = Image.new("RGB", (SIZE[0], SIZE[1] * len(chosen)))
-    for number, picture in enumerate(chosen):
-        sheet.paste(picture, (0, SIZE[1] * number))
-    palette = sheet.quantize(COLOURS)
-    for picture in chain(beginning, pictures):
-        yield picture.quantize(palette=palette, dither=Image.Dither.NONE)
+def _lap_of(screen: DrivingScreen) -> int:
+    """The last one that the followed car has ended [ticks], 0 if there is none."""
+    timing = screen.after.timing
+    return timing.last or 0 if timing else 0

@@ -30,7 +30,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     full_screen: bool = False
     window: tuple[int, int] = (1280, 720)
     bindings: dict[str, tuple[str, ...]] = msgspec.field(default_factory=lambda: dict(DEFAULT_BINDINGS))
-    overlays: tuple[str, ...] = ("timing", "map", "rays", "names")
+    overlays: tuple[str, ...] = ("timing", "map", "rays", "names", "episodes")
     """Shown while driving or watching."""
     name: Annotated[str, msgspec.Meta(max_length=40)] = "You"
     circuit: str = "track-01"

@@ -16,6 +16,7 @@ Colour = tuple[int, int, int]
 Cars = NDArray[Any]
 """Rows of `racer_env.engine.CAR`."""
 
+_COLUMNS = dict.fromkeys(CAR.names or ())
 _EVEN = ("x", "y", "vx", "vy", "speed", "yaw_rate", "steer", "throttle", "brake", "slip_angle", "rays")
 """Columns that change evenly from tick to tick."""
 
@@ -123,8 +124,9 @@ def cars_between(before: Snapshot, after: Snapshot, share: float) -> Cars:
 
 def car_row(car: Mapping[str, Any]) -> Cars:
     """A row (1,) of `CAR` from a car as bridges tell of it; what they do not tell is 0."""
+    if car.keys() >= _COLUMNS.keys():
+        return np.array([tuple([car[name] for name in _COLUMNS])], CAR)
     row = np.zeros(1, CAR)
-    for name, value in car.items():
-        if name in CAR.names:  # type: ignore[operator]
-            row[name] = value
+    for name in car.keys() & _COLUMNS.keys():
+        row[name] = car[name]
     return row

@@ -3,12 +3,20 @@
 import json
 import re
 import shlex
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from racer_env.engine import load_circuit
+from racer_viewer.agents import load_agent
+from racer_viewer.app import App
 from racer_viewer.cli import main
+from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.race import Entrant, Race
+from racer_viewer.replays import save_replay
+from tests.bridge.conftest import running_bridge
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
@@ -29,13 +37,61 @@ def test_there_are_commands_and_snippets() -> None:
     assert {"python", "json"} <= {language for language, _ in BLOCKS}
 
 
+FILMING = [command for command in COMMANDS if "--record" in command]
+IN_A_WINDOW = [command for command in COMMANDS if command.startswith(("play", "watch", "replay"))]
 LEARNING = [command for command in COMMANDS if command.startswith(("train", "evaluate", "export"))]
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - TRIED_ELSEWHERE - set(LEARNING)))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - TRIED_ELSEWHERE - {*LEARNING, *FILMING, *IN_A_WINDOW}))
 def test_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(command)) == 0
+
+
+@pytest.fixture
+def drives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with the replays that the README speaks of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RACER_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
+    race = Race("track-01", [Entrant("champion", (0, 0, 0), load_agent("champion"))])
+    for _ in range(30):
+        race.step((0.0, 0.0, 0.0))
+    replay = race.replay()
+    assert replay is not None
+    for name in ("drive", "other"):
+        save_replay(replay, tmp_path / f"{name}.racer")
+
+
+@pytest.mark.usefixtures("drives")
+@pytest.mark.parametrize("command", FILMING)
+def test_films_are_made(command: str, tmp_path: Path) -> None:
+    film = tmp_path / command.split("--record ")[1].split()[0]
+    assert main(shlex.split(re.sub(r"--seconds \d+", "--seconds 1", command))) == 0
+    assert film.stat().st_size > 1000
+
+
+@pytest.mark.usefixtures("drives")
+@pytest.mark.parametrize("command", sorted(set(IN_A_WINDOW) - set(FILMING)))
+def test_windows_open_where_somebody_drives(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driven = []
+
+    def until_somebody_drives(app: App) -> None:
+        app.stage.room.wait()
+        end = time.monotonic() + 60.0
+        while not isinstance(app.stage.top, DrivingScreen):
+            assert time.monotonic() < end, app.stage.top
+            app.frame(1.0 / 60.0)
+        driven.append(type(app.stage.top).__name__)
+        app.close()
+
+    monkeypatch.setattr(App, "run", until_somebody_drives)
+    (tmp_path / "bridge").mkdir()
+    with running_bridge(tmp_path / "bridge") if "--bridge" in command else nullcontext() as bridge:
+        there = command.replace("ws://localhost:9876", bridge.url) if bridge else command
+        assert main(shlex.split(there)) == 0
+    assert [name.removesuffix("Screen").lower() for name in driven] == [command.split()[0]]
 
 
 def test_learning_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

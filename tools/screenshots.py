@@ -16,12 +16,17 @@ os.environ.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy")
 import pygame
 from PIL import Image
 
-from racer_viewer.agents import load_agent
+from racer_viewer.agents import load_agent, models_folder
 from racer_viewer.app import App
+from racer_viewer.modes.pace import NORMAL, SPEEDS
 from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.race import Entrant, Race
+from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import Screen
+from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.modes.wheel import Action
 from racer_viewer.render.camera import Mode
+from racer_viewer.replays import Replay, trace_replay
 from racer_viewer.ui.intents import Controls
 
 SIZE = (1280, 720)
@@ -89,6 +94,8 @@ class Photographer:
     def all(self) -> Iterator[Path]:
         yield from self._play()
         yield from self._watch()
+        yield from self._race()
+        yield from self._replay()
         self._app.close()
 
     def _play(self) -> Iterator[Path]:
@@ -112,11 +119,42 @@ class Photographer:
         self.show("timing", "map", "rays", "reward", "inputs", "agent", "physics")
         self.frames(470)
         yield self.take("watch")
+        self.press("escape")
+        self.choose("Leave")
+
+    def _race(self) -> Iterator[Path]:
+        """Four that learned together and not: an episode is over, the next one is driven."""
+        names = ("champion", "specialist-track-02", "learning-5-clean", "learning-3-slow")
+        open_watch(self._stage, [models_folder() / f"{name}.zip" for name in names], "track-02")
         watch = self.top
-        watch._scene.camera.mode = Mode.WHOLE  # type: ignore[union-attr]
-        self.show("timing", "map", "gates")
-        self.frames(120)
+        assert isinstance(watch, WatchScreen)
+        self.show("timing", "names", "gates", "episodes")
+        watch.pace.chosen = len(SPEEDS) - 1
+        while watch.number == 1:
+            self.frames(1)
+        watch.pace.chosen = NORMAL
+        watch._scene.camera.mode = Mode.WHOLE
+        self.frames(600)
         yield self.take("whole-track")
+        self.press("escape")
+        self.choose("Leave")
+
+    def _replay(self) -> Iterator[Path]:
+        traces = [trace_replay(_driven("track-03", name)) for name in ("specialist-track-03", "champion")]
+        self._stage.push(ReplayScreen(self._stage, traces))
+        self.show("timing", "map", "names", "inputs", "reward")
+        self.frames(480)
+        yield self.take("replay")
+
+
+def _driven(circuit: str, model: str) -> Replay:
+    """Two laps of an agent."""
+    race = Race(circuit, [Entrant(model, (0, 0, 0), load_agent(model))])
+    while len(race.laps) < 2:
+        race.step((0.0, 0.0, 0.0))
+    replay = race.replay()
+    assert replay is not None
+    return replay
 
 
 if __name__ == "__main__":

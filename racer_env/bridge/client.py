@@ -18,7 +18,7 @@ from racer_env.bridge.contract import BatchContract, RacerContract, field, numbe
 from racer_env.bridge.dialogue import DEFAULT_URL, Connection, Reply
 from racer_env.bridge.interface import BatchStep, Bools, Info, Observations, Scenario, Step
 from racer_env.bridge.telemetry import TELEMETRY_KEYS, car_of
-from racer_env.engine import Start, Track, build_track
+from racer_env.engine import Circuit, Start, Track, build_track, circuits
 from racer_env.engine.circuits import named_circuit
 from racer_env.errors import ActionError, BridgeError, CircuitError, ContractError, RacerError
 
@@ -118,7 +118,9 @@ class BridgeClient:
         if "track" not in self.connection.capabilities:
             return named_circuit(track_id)
         request = {"type": "track", "trackId": track_id}
-        return self.connection.request(request, "track_result", lambda reply: _checked_track(field(reply, "track")))
+        return self.connection.request(
+            request, "track_result", lambda reply: _checked_track(track_id, field(reply, "track"))
+        )
 
 
 class RemoteBatch:
@@ -209,12 +211,16 @@ def _checked_telemetry(telemetry: Any) -> dict[str, Any]:
     return telemetry
 
 
-def _checked_track(track: Any) -> Track:
-    """Built here from its control points, and compared with what the server built."""
+def _checked_track(track_id: str, track: Any) -> Track:
+    """Built here from its control points, and compared with what the server built.
+
+    If it is the circuit that is known here by this id, it is that, with its name and its medals.
+    """
     if type(track) is not dict:
         raise ContractError(f"track: an object expected, got {short(track)}")
     try:
-        built = build_track(field(track, "controlPoints"), len(field(track, "gates")))
+        points, gates = tuple(map(tuple, field(track, "controlPoints"))), len(field(track, "gates"))
+        built = build_track(points, gates, Circuit(track_id, points, gates=gates, id=track_id))
         same = np.allclose(built.inner, field(track, "inner"), atol=1e-6) and np.allclose(
             built.outer, field(track, "outer"), atol=1e-6
         )
@@ -222,4 +228,6 @@ def _checked_track(track: Any) -> Track:
         raise ContractError(f"track: {error}") from None
     if not same:
         raise ContractError("track: the server's walls are not those of its control points")
-    return built
+    known = next((circuit for circuit in circuits() if circuit.id == track_id), None)
+    same = known is not None and (known.control_points, known.gates) == (points, gates)
+    return named_circuit(track_id) if same else built

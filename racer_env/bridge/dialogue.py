@@ -174,9 +174,14 @@ def _json_reply(opcode: int, content: bytes, expected: str) -> Reply:
     return reply
 
 
-def _connect(url: str, token: str | None, timeout: float) -> websocket.WebSocket:
+def check_url(url: str) -> None:
+    """Raise if it cannot be a bridge's."""
     if not url.startswith(("ws://", "wss://")):
         raise BridgeError(f"a bridge's address starts with ws:// or wss://, as {DEFAULT_URL}; not {short(url)}")
+
+
+def _connect(url: str, token: str | None, timeout: float) -> websocket.WebSocket:
+    check_url(url)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         return websocket.create_connection(

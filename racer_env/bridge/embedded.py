@@ -42,6 +42,7 @@ _CAR_COLUMNS = _reader(
     "speed", "reward", "components", "lap", "checkpoint", "step_count", "stillness",
     "wall_contact", "terminated", "truncated",
 )  # fmt: skip
+_CAR_NAMES = CAR.names or ()
 _make_step = tuple.__new__
 """`Step(...)` calls this in a roundabout way."""
 
@@ -63,8 +64,11 @@ class EmbeddedBridge:
 
     @property
     def car(self) -> Mapping[str, Any]:
-        row = self._started().cars[0]
-        return {name: row[name].tolist() for name in row.dtype.names}
+        values = self._started().cars.view(CAR, np.ndarray)[0].item()
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in zip(_CAR_NAMES, values, strict=True)
+        }
 
     def reset(self, scenario: Scenario | None = None, seed: int | None = None) -> tuple[Observations, Info]:
         simulation = self._prepare(scenario)

@@ -1,12 +1,21 @@
 """The agents that come with the app."""
 
+from functools import cache
 from pathlib import Path
+
+import msgspec
 
 _PACKAGED = Path(__file__).parent.parent / "models"
 _IN_REPOSITORY = Path(__file__).parents[2] / "models"
 
 CHAMPION = "champion"
 """The one that drives everywhere."""
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What models.json says of a model."""
+
+    tracks: tuple[str, ...]
 
 
 def models_folder() -> Path:
@@ -17,3 +26,10 @@ def models_folder() -> Path:
 def bundled_models() -> list[Path]:
     """The champion first, the others by name."""
     return sorted(models_folder().glob("*.zip"), key=lambda path: (path.stem != CHAMPION, path.stem))
+
+
+@cache
+def bundled_tracks() -> dict[str, tuple[str, ...]]:
+    """Ids of the circuits that each bundled model was trained on, by the model's name."""
+    facts = msgspec.json.decode((models_folder() / "models.json").read_bytes(), type=dict[str, _Facts])
+    return {name: each.tracks for name, each in facts.items()}

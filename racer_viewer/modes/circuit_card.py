@@ -21,9 +21,10 @@ SMOOTHING = 2
 
 
 class CircuitCard:
-    """Draws the circuit that is chosen, at the right of the list. Pictures that were drawn once are kept."""
+    """Draws the circuit that is chosen, at the right of the list. Tracks and pictures that were made once are kept."""
 
     def __init__(self) -> None:
+        self._tracks: dict[str, Track] = {}
         self._pictures: dict[tuple[str, tuple[int, int]], pygame.Surface] = {}
 
     def draw(
@@ -38,9 +39,10 @@ class CircuitCard:
         picture = self._picture(circuit, (room.width, max(theme.px(120), room.height - text_height)), theme)
         surface.blit(picture, room.topleft)
         y = room.y + picture.get_height() + theme.px(PADDING)
-        surface.blit(theme.text(circuit.name, TEXT_LARGE), (left, y))
+        name = theme.fitting(circuit.name, room.width, TEXT_LARGE)
+        surface.blit(theme.text(name, TEXT_LARGE), (left, y))
         y += theme.line_height(TEXT_LARGE) + theme.px(2)
-        length = f"{load_circuit(circuit.id).length:,.0f} units"
+        length = f"{self._track(circuit.id).length:,.0f} units"
         line = f"{length} · {circuit.description}"
         surface.blit(
             theme.text(theme.fitting(line, room.width, TEXT_SMALL + 1), TEXT_SMALL + 1, theme.palette.faint), (left, y)
@@ -69,8 +71,14 @@ class CircuitCard:
         if key not in self._pictures:
             if len(self._pictures) > 16:
                 self._pictures.clear()
-            self._pictures[key] = _drawn(load_circuit(circuit.id), size, theme)
+            self._pictures[key] = _drawn(self._track(circuit.id), size, theme)
         return self._pictures[key]
+
+    def _track(self, name: str) -> Track:
+        """By a circuit's id or a file's path; a file takes as long to build as five pictures of the window."""
+        if name not in self._tracks:
+            self._tracks[name] = load_circuit(name)
+        return self._tracks[name]
 
 
 def _drawn(track: Track, size: tuple[int, int], theme: Theme) -> pygame.Surface:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from racer_viewer.modes.pace import Pace
 from racer_viewer.modes.screen import Key, Screen, Stage
-from racer_viewer.render.camera import Insets, Mode
+from racer_viewer.render.camera import Camera, Insets, Mode
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import Moment, Snapshot
@@ -39,6 +39,7 @@ class DrivingScreen(Screen):
         super().__init__(app)
         self._scene, self._overlays = Scene(app.theme), Overlays(app.theme)
         self._scene.prepare(first.track, app.height)
+        gc.unfreeze()  # of what was loaded before, some may have been left behind
         gc.collect()
         gc.freeze()  # what is loaded now stays: looking through it again would hold up a frame of the race
         self.before = self.after = first
@@ -46,6 +47,20 @@ class DrivingScreen(Screen):
         """Where the person drives it stays as it is."""
         self._keys_ticks = KEYS_TICKS
         self.begin_at(first)
+
+    @property
+    def camera(self) -> Camera:
+        return self._scene.camera
+
+    @property
+    def top_reserved(self) -> int:
+        """Height of what lies at the top, where no panel may lie [px]."""
+        return 0
+
+    @property
+    def bottom_reserved(self) -> int:
+        """The same at the bottom, above the keys [px]."""
+        return 0
 
     def keys(self) -> Sequence[Key]:
         toggles = [(self.app.key_of(what), what.value) for what in TOGGLED]
@@ -61,7 +76,7 @@ class DrivingScreen(Screen):
     def begin_at(self, snapshot: Snapshot) -> None:
         """Something else begins: nothing moves from what was shown before to this."""
         self.before = self.after = snapshot
-        self._keys_ticks = KEYS_TICKS
+        self.show_keys()
         self._scene.tick(snapshot)
         self._overlays.tick(snapshot)
 
@@ -70,24 +85,36 @@ class DrivingScreen(Screen):
         return Moment(self.before, self.after, self.pace.share(share))
 
     def handle(self, intent: Intent) -> None:
-        shown = self.app.settings.overlays
         match intent:
             case Do() if intent in TOGGLED:
-                name = intent.value
-                others = tuple(each for each in shown if each != name)
-                self.app.change(overlays=others if name in shown else (*shown, name))
+                self.toggle(intent.value)
             case Do.CAMERA:
                 camera, modes = self._scene.camera, list(CAMERAS)
                 camera.mode = modes[(modes.index(camera.mode) + 1) % len(modes)]
                 self.app.say(CAMERAS[camera.mode])
             case Point():
-                self._keys_ticks = KEYS_TICKS
+                self.show_keys()
             case Drag(dx=dx, dy=dy):
                 self._scene.camera.drag(dx, dy)
             case Scroll(steps, x, y):
                 self._scene.camera.zoom(ZOOM_STEP**steps, (x, y))
             case _:
                 pass
+
+    def toggle(self, name: str) -> None:
+        """Show something over the picture, or no longer."""
+        shown = self.app.settings.overlays
+        others = tuple(each for each in shown if each != name)
+        self.app.change(overlays=others if name in shown else (*shown, name))
+
+    def show_keys(self) -> None:
+        """For a while."""
+        self._keys_ticks = KEYS_TICKS
+
+    @property
+    def keys_shown(self) -> bool:
+        """Whether there is a line of keys at the bottom now."""
+        return self._keys_ticks > 0
 
     def shown(self) -> None:
         self.app.speaker.resume()
@@ -111,18 +138,19 @@ class DrivingScreen(Screen):
         self._scene.draw(surface, moment.before, moment.after, moment.share, options)
         if self.app.top is not self:
             return
-        panels = surface
-        if self._keys_ticks:
+        top, bottom = self.top_reserved, self.bottom_reserved
+        if self.keys_shown:
             footer(surface, theme, self.keys())
-            width, height = surface.get_size()
-            panels = surface.subsurface((0, 0, width, height - theme.px(FOOTER_HEIGHT)))
-        covered = self._overlays.draw(panels, self.after, shown, self.app.settings.units)
-        self._scene.camera.insets = _insets(covered, surface.get_size())
+            bottom += theme.px(FOOTER_HEIGHT)
+        width, height = surface.get_size()
+        panels = surface.subsurface((0, top, width, height - top - bottom))
+        covered = self._overlays.draw(panels, moment.after, shown, self.app.settings.units)
+        self._scene.camera.insets = _insets(covered, surface.get_size(), top, bottom)
 
 
-def _insets(panels: Sequence[pygame.Rect], size: tuple[int, int]) -> Insets:
+def _insets(panels: Sequence[pygame.Rect], size: tuple[int, int], top: int, bottom: int) -> Insets:
     """What the columns of panels at both sides leave free, for a view of the whole circuit."""
     middle = size[0] // 2
     left = max((panel.right for panel in panels if panel.centerx < middle), default=0)
     right = min((panel.left for panel in panels if panel.centerx >= middle), default=size[0])
-    return Insets(left=left, right=size[0] - right)
+    return Insets(left, top, size[0] - right, bottom)

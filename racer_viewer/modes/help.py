@@ -2,44 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from racer_viewer.modes.screen import Key, Screen
-from racer_viewer.ui.bindings import NAMES, key_name
+from racer_viewer.modes.screen import Key, Screen, Stage
+from racer_viewer.ui.bindings import NAMES, Bindings, key_name
 from racer_viewer.ui.intents import Click, Do, Intent
 from racer_viewer.ui.paint import FOOTER_HEIGHT, footer, heading, key_cap, key_cap_width, shade
-from racer_viewer.ui.theme import MARGIN, TEXT
+from racer_viewer.ui.theme import MARGIN, TEXT, Theme
 
 if TYPE_CHECKING:
     import pygame
 
+DRIVING = ("steer_left", "steer_right", "throttle", "brake", Do.RESTART, Do.CAMERA)
+OVERLAYS = (Do.RAYS, Do.REWARD, Do.INPUTS, Do.AGENT, Do.PHYSICS, Do.TIMING, Do.MAP, Do.GATES, Do.NAMES)
 EVERYWHERE: tuple[Key, ...] = (
-    ("F1 or H", "this list"),
-    ("F11", "full screen"),
-    ("F12", "screenshot"),
-    ("Up Down", "choose"),
-    ("Left Right", "change"),
-    ("Enter or Space", "accept"),
-    ("Esc", "back, or pause"),
+    ("F1 or H", "This list"),
+    ("F10", "Begin or end a film"),
+    ("F11", "Full screen"),
+    ("F12", "Screenshot"),
+    ("Up Down", "Choose"),
+    ("Left Right", "Change, or mark"),
+    ("Enter or Space", "Accept"),
+    ("Esc", "Back, or menu"),
+    ("Delete", "Take out of a list"),
 )
 GAMEPAD: tuple[Key, ...] = (
-    ("Stick", "steer, choose"),
-    ("RT LT", "throttle, brake"),
-    ("A", "accept"),
-    ("B or Start", "back, pause"),
-    ("X", "restart"),
-    ("Y", "camera"),
-    ("LB RB", "rays, reward"),
+    ("Stick", "Steer, choose"),
+    ("RT LT", "Throttle, brake"),
+    ("A", "Accept"),
+    ("B or Start", "Back, menu"),
+    ("X", "Restart"),
+    ("Y", "Camera"),
+    ("LB RB", "Rays, reward"),
 )
-ROW = 30
-"""At scale 1 [px]."""
+SHOWN_KEYS = 2
+"""Of those that do the same."""
+ROW, TITLE_ROW, GROUP_GAP = 30, 34, 22
+"""Heights at scale 1 [px]."""
+CAP_GAP, COLUMN_GAP, WIDEST_GAP = 10, 22, 72
+"""Widths at scale 1 [px]."""
+SMALLER, SMALLEST = 0.95, 0.25
+"""Letters shrink by steps of this factor until all fits, to this part of their size at most."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Keys that belong together."""
+
+    title: str
+    keys: tuple[Key, ...]
+
+    def widths(self, theme: Theme) -> tuple[int, int]:
+        """Of its keys, and of what they do [px]."""
+        words = [theme.width(does) for _, does in self.keys]
+        return max(key_cap_width(theme, key) for key, _ in self.keys) + theme.px(CAP_GAP), max(words)
+
+    def width(self, theme: Theme) -> int:
+        return max(sum(self.widths(theme)), theme.width(self.title))
+
+    def height(self, theme: Theme) -> int:
+        return theme.px(TITLE_ROW) + len(self.keys) * theme.px(ROW)
+
+    def draw(self, surface: pygame.Surface, theme: Theme, x: int, y: int, caps: int) -> None:
+        """At a place, with so much room for its keys [px]."""
+        surface.blit(theme.text(self.title, TEXT, theme.palette.accent), (x, y))
+        row = theme.px(ROW)
+        for number, (key, does) in enumerate(self.keys):
+            centre = y + theme.px(TITLE_ROW) + number * row + row // 2
+            key_cap(surface, theme, key, x, centre)
+            text = theme.text(does, TEXT, theme.palette.faint)
+            surface.blit(text, (x + caps, centre - text.get_height() // 2))
+
+
+Column = tuple[Group, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each group goes, and how much of it its keys take [px], in the letters of a theme."""
+
+    theme: Theme
+    places: tuple[tuple[Group, int, int, int], ...]
+
+
+def columns_of(bindings: Bindings) -> tuple[Column, ...]:
+    """All that can be bound, each once, and what is the same for all."""
+    watching = [name for name in NAMES if name not in (*DRIVING, *OVERLAYS, Do.MUTE)]
+    return (
+        (Group("Driving", _bound(bindings, DRIVING)), Group("Gamepad", GAMEPAD)),
+        (Group("Overlays", _bound(bindings, OVERLAYS)),),
+        (Group("Watching and replays", _bound(bindings, watching)),),
+        (Group("Everywhere", (*EVERYWHERE, *_bound(bindings, [Do.MUTE]))),),
+    )
+
+
+def _bound(bindings: Bindings, names: Iterable[str]) -> tuple[Key, ...]:
+    return tuple(
+        (" or ".join(key_name(key).replace(" ", "") for key in bindings[name][:SHOWN_KEYS]), NAMES[name])
+        for name in names
+    )
 
 
 class HelpScreen(Screen):
-    """Three columns: what you bound, what is the same everywhere, and the gamepad."""
+    """Columns of keys by what they are for, as large as they fit."""
 
     see_through = True
+
+    def __init__(self, app: Stage) -> None:
+        super().__init__(app)
+        self._layout: Layout | None = None
+        self._laid_out_for: object = None
 
     def keys(self) -> Sequence[Key]:
         return (("Esc", "back"),)
@@ -52,23 +126,41 @@ class HelpScreen(Screen):
         theme = self.app.theme
         surface.blit(shade(surface.get_size(), 235), (0, 0))
         top = heading(surface, theme, "Keys")
-        bindings = self.app.settings.bindings
-        driving = [(" or ".join(key_name(key) for key in bindings[name]), label) for name, label in NAMES.items()]
-        columns = (("Driving and overlays", driving), ("Everywhere", EVERYWHERE), ("Gamepad", GAMEPAD))
         left = theme.px(MARGIN * 3)
-        room = surface.get_height() - top - theme.px(FOOTER_HEIGHT + 40)
-        row = min(theme.px(ROW), room // max(len(keys) for _, keys in columns))
-        width = (surface.get_width() - 2 * left) // len(columns)
-        for number, (title, keys) in enumerate(columns):
-            self._draw_column(surface, left + number * width, top, row, title, keys)
+        right, bottom = surface.get_width() - left, surface.get_height() - theme.px(FOOTER_HEIGHT + MARGIN)
+        wanted = (left, top, right, bottom), theme, self.app.settings.bindings
+        if self._layout is None or self._laid_out_for != wanted:
+            self._layout, self._laid_out_for = laid_out(*wanted), wanted
+        for group, x, y, caps in self._layout.places:
+            group.draw(surface, self._layout.theme, x, y, caps)
         footer(surface, theme, self.keys())
 
-    def _draw_column(self, surface: pygame.Surface, x: int, y: int, row: int, title: str, keys: Sequence[Key]) -> None:
-        theme = self.app.theme
-        surface.blit(theme.text(title, TEXT, theme.palette.accent), (x, y))
-        caps = max(key_cap_width(theme, key) for key, _ in keys)
-        for number, (key, does) in enumerate(keys):
-            centre = y + theme.px(44) + number * row
-            key_cap(surface, theme, key, x, centre)
-            text = theme.text(does, TEXT, theme.palette.faint)
-            surface.blit(text, (x + caps + theme.px(10), centre - text.get_height() // 2))
+
+def laid_out(area: tuple[int, int, int, int], theme: Theme, bindings: Bindings) -> Layout:
+    """Within left, top, right and bottom; with smaller letters than the theme's where all would not fit."""
+    columns = columns_of(bindings)
+    left, top, right, bottom = area
+    fitting, part = theme, 1.0
+    while part > SMALLEST and not _fits(fitting, columns, right - left, bottom - top):
+        part *= SMALLER
+        fitting = Theme(theme.scale * part, theme.palette)
+    free = right - left - sum(_width(fitting, column) for column in columns)
+    gap = min(fitting.px(WIDEST_GAP), free // (len(columns) - 1))
+    places, x = [], left
+    for column in columns:
+        y = top
+        for group in column:
+            places.append((group, x, y, group.widths(fitting)[0]))
+            y += group.height(fitting) + fitting.px(GROUP_GAP)
+        x += _width(fitting, column) + gap
+    return Layout(fitting, tuple(places))
+
+
+def _width(theme: Theme, column: Column) -> int:
+    return max(group.width(theme) for group in column)
+
+
+def _fits(theme: Theme, columns: Sequence[Column], width: int, height: int) -> bool:
+    wide = sum(_width(theme, column) for column in columns) + (len(columns) - 1) * theme.px(COLUMN_GAP)
+    high = max(sum(group.height(theme) + theme.px(GROUP_GAP) for group in column) for column in columns)
+    return wide <= width and high - theme.px(GROUP_GAP) <= height

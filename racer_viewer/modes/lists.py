@@ -26,6 +26,8 @@ class ListScreen(Screen):
     title = ""
     darkness = 218
     """Of 255."""
+    list_width: int = LIST_WIDTH
+    """At scale 1 [px]; 0 is all that there is between the margins."""
 
     def __init__(self, app: Stage, items: Sequence[Item] = ()) -> None:
         super().__init__(app)
@@ -55,7 +57,8 @@ class ListScreen(Screen):
         top = heading(surface, theme, self.title, self.subtitle)
         area = surface.get_rect()
         area.x, area.y = theme.px(MARGIN * 3), top
-        area.width = min(theme.px(LIST_WIDTH), area.width - 2 * area.x)
+        room = area.width - 2 * area.x
+        area.width = min(theme.px(self.list_width), room) if self.list_width else room
         area.height = surface.get_height() - top - theme.px(FOOTER_HEIGHT + 3 * TEXT)
         self.list.draw(surface, theme, area)
         self.draw_beside(surface, area)

@@ -9,19 +9,21 @@ import pygame
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Screen, Stage
 from racer_viewer.ui.intents import Controls, Do, Intent
-from racer_viewer.ui.paint import footer, shade
+from racer_viewer.ui.paint import BAR_WIDTH, footer, progress_bar, shade
 from racer_viewer.ui.theme import TEXT, TEXT_LARGE
 
-BAR_WIDTH, BAR_HEIGHT = 420, 10
-"""At scale 1 [px]."""
+
+def when_ready(app: Stage, do: Callable[[], None]) -> None:
+    """Do something that needs the engine: at once if that is ready, else as soon as it is."""
+    if app.room.ready:
+        do()
+    else:
+        app.push(LoadingScreen(app, do))
 
 
 def open_when_ready(app: Stage, make: Callable[[], Screen]) -> None:
-    """Open a screen that needs the engine: at once if that is ready, else as soon as it is."""
-    if app.room.ready:
-        open_safely(app, make)
-    else:
-        app.push(LoadingScreen(app, make))
+    """Open a screen that needs the engine."""
+    when_ready(app, lambda: open_safely(app, make))
 
 
 def open_safely(app: Stage, make: Callable[[], Screen]) -> None:
@@ -37,9 +39,9 @@ def open_safely(app: Stage, make: Callable[[], Screen]) -> None:
 class LoadingScreen(Screen):
     see_through = True
 
-    def __init__(self, app: Stage, make: Callable[[], Screen]) -> None:
+    def __init__(self, app: Stage, do: Callable[[], None]) -> None:
         super().__init__(app)
-        self._make = make
+        self._do = do
 
     def keys(self) -> tuple[tuple[str, str], ...]:
         return (("Esc", "back"),)
@@ -55,7 +57,7 @@ class LoadingScreen(Screen):
             self.app.push(MessageScreen(self.app, "The engine does not start", room.problem))
         elif room.ready:
             self.app.pop()
-            open_safely(self.app, self._make)
+            self._do()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme, room = self.app.theme, self.app.room
@@ -63,11 +65,7 @@ class LoadingScreen(Screen):
         middle = surface.get_height() // 2
         title = theme.text("Starting the engine", TEXT_LARGE)
         surface.blit(title, title.get_rect(center=(surface.get_width() // 2, middle - theme.px(44))))
-        bar = pygame.Rect(0, 0, theme.px(BAR_WIDTH), theme.px(BAR_HEIGHT))
-        bar.center = (surface.get_width() // 2, middle)
-        pygame.draw.rect(surface, theme.palette.line, bar, border_radius=bar.height // 2)
-        done = pygame.Rect(bar.topleft, (round(bar.width * max(0.02, room.done)), bar.height))
-        pygame.draw.rect(surface, theme.palette.accent, done, border_radius=bar.height // 2)
+        progress_bar(surface, theme, (surface.get_width() // 2, middle), theme.px(BAR_WIDTH), room.done)
         text = theme.text("It is compiled once on this machine, and takes some seconds", TEXT, theme.palette.faint)
         surface.blit(text, text.get_rect(center=(surface.get_width() // 2, middle + theme.px(34))))
         footer(surface, theme, self.keys())

@@ -119,7 +119,7 @@ def _play(app: Stage) -> Screen:
 
 
 def _watch(app: Stage) -> Screen:
-    from racer_viewer.modes.watch import ChooseAgentScreen
+    from racer_viewer.modes.choose_agent import ChooseAgentScreen
 
     return ChooseAgentScreen(app)
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.modes.driving import DrivingScreen
+from racer_env.engine import load_circuit
+from racer_env.errors import CircuitError, RacerError
+from racer_viewer.agents import AgentError, load_agent
+from racer_viewer.modes.connecting import open_race
+from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.pause import PauseScreen
-from racer_viewer.modes.race import Race
+from racer_viewer.modes.race import ENDLESS, Entrant, Race, RaceSetup
+from racer_viewer.modes.race_screen import RaceScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.screen import Key, Stage
 from racer_viewer.modes.wheel import Wheel
 from racer_viewer.records import medal_for
 from racer_viewer.render.overlays import lap_time
-from racer_viewer.sound import car_sound
+from racer_viewer.replays import Trace, trace_replay
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.paint import centred
 from racer_viewer.ui.theme import TEXT_HUGE, TEXT_LARGE
@@ -21,6 +27,7 @@ from racer_viewer.ui.theme import TEXT_HUGE, TEXT_LARGE
 if TYPE_CHECKING:
     import pygame
 
+MOST_OPPONENTS = 7
 COUNTDOWN_TICKS = 180
 """3, 2, 1, each a second."""
 GO_TICKS = 50
@@ -28,12 +35,41 @@ FLASH_TICKS = 150
 """How long a lap time stays in the middle."""
 
 
-class PlayScreen(DrivingScreen):
+def open_play(app: Stage, circuit: str, rivals: Sequence[tuple[str, Path]], laps: int) -> None:
+    """Drive so many laps on a circuit, against models by the names that they shall have; 0 for an open end."""
+    palette = app.theme.palette
+    try:
+        agents = [load_agent(path) for _, path in rivals]
+    except (AgentError, OSError) as error:
+        app.push(MessageScreen(app, "This opponent cannot drive", str(error)))
+        return
+    entrants = [Entrant(app.settings.name, palette.player)]
+    for number, ((name, _), agent) in enumerate(zip(rivals, agents, strict=True)):
+        entrants.append(Entrant(name, palette.cars[number % len(palette.cars)], agent))
+    ghost = _ghost(app, circuit) if app.settings.ghost else None
+    setup = RaceSetup(circuit, tuple(entrants), ghost, ENDLESS, app.bridge)
+    open_race(app, setup, lambda race: app.push(PlayScreen(app, setup, race, laps)))
+
+
+def _ghost(app: Stage, circuit: str) -> Trace | None:
+    """The record on a circuit, driven again. What cannot be read is no reason not to drive."""
+    try:
+        known = load_circuit(circuit).circuit
+        best = app.records.best(known) if known else None
+        return trace_replay(app.records.replay_of(best)) if best else None
+    except CircuitError:
+        return None  # whoever has the cars may know it
+    except (RacerError, OSError) as error:
+        app.say(f"No ghost: {error}")
+        return None
+
+
+class PlayScreen(RaceScreen):
     """From the countdown to the last lap."""
 
-    def __init__(self, app: Stage, race: Race, laps: int) -> None:
-        super().__init__(app, race.snapshot())
-        self.race, self._laps = race, laps
+    def __init__(self, app: Stage, setup: RaceSetup, race: Race, laps: int) -> None:
+        super().__init__(app, setup, race)
+        self._laps = laps
         self._wheel = Wheel()
         self._countdown = COUNTDOWN_TICKS
         self._since_go = 0
@@ -52,33 +88,34 @@ class PlayScreen(DrivingScreen):
 
     def restart(self) -> None:
         """From the line again; what was driven so far is gone."""
-        self.race.restart()
+        self.drive.order(lambda race: race.restart())
+        self._begin()
+
+    def take(self, setup: RaceSetup, race: Race) -> None:
+        super().take(setup, race)
+        self._begin()
+
+    def _begin(self) -> None:
         self._wheel.let_go()
         self._countdown, self._since_go, self._flash_ticks = COUNTDOWN_TICKS, 0, 0
-        self.begin_at(self.race.snapshot())
+        self.show_keys()
 
     def tick(self, controls: Controls) -> None:
         self._flash_ticks = max(0, self._flash_ticks - 1)
         if self._countdown:
             self._count_down()
+            self.advance(0, (0.0, 0.0, 0.0))
             return
         self._since_go += 1
-        car = self.race.car
-        finished = self.race.step(self._wheel.turn(controls, float(car["speed"])))
-        self.show(self.race.snapshot())
-        self.app.speaker.tick(car_sound(self.race.car))
-        if finished is not None:
-            self._announce(finished.ticks)
-            if self._laps and len(self.race.laps) >= self._laps:
-                self.finish()
+        for tick in self.advance(1, self._wheel.turn(controls, float(self.after.car["speed"]))):
+            if tick.finished is not None:
+                self._announce(tick.finished.ticks)
+                if self._laps and len(self.race.laps) >= self._laps:
+                    self.finish()
 
     def finish(self) -> None:
         """Show the results; from there it goes on to another race or back to the menu."""
         self.app.push(ResultsScreen(self.app, self))
-
-    def closed(self) -> None:
-        super().closed()
-        self.race.close()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         super().draw(surface, share)

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from racer_env.engine import CAR, TICKS_PER_SECOND, Config, Start, Track, parse_config
+from racer_env.engine import CAR, TICKS_PER_SECOND, Start, Track, parse_config
 from racer_env.env import RacerEnv
-from racer_viewer.agents import Agent
+from racer_viewer.modes.link import BridgeAddress, Link
+from racer_viewer.modes.race_car import Entrant as Entrant
+from racer_viewer.modes.race_car import RaceCar
 from racer_viewer.modes.stopwatch import LapTime, Stopwatch
 from racer_viewer.modes.wheel import Action
-from racer_viewer.replays import Recorder, Replay, Trace
-from racer_viewer.snapshot import Cars, Colour, Look, Snapshot, Thought, car_row
+from racer_viewer.replays import Replay, Trace
+from racer_viewer.snapshot import Cars, Colour, Look, Snapshot
 
-ENDLESS = {"episode": {"maxSteps": 10**9, "stillnessTimeoutTicks": 10**9}}
+ENDLESS: Mapping[str, Any] = {"episode": {"maxSteps": 10**9, "stillnessTimeoutTicks": 10**9}}
 """Nobody is sent home for standing still or after fifty seconds."""
+AT_THE_LINE = Start()
+ANYWHERE = Start(arc=(0.0, 1.0))
 GHOST_COLOUR: Colour = (214, 226, 234)
-THOUGHT_TICKS = 4
-"""Ticks between two looks into an agent: nobody reads faster, and it takes as long as driving eight cars."""
-
-
-@dataclass(frozen=True)
-class Entrant:
-    """Who drives a car: an agent, or (None) the person at the keys."""
-
-    name: str
-    colour: Colour
-    agent: Agent | None = None
 
 
 def _look_of(ghost: Trace) -> Look:
@@ -40,119 +32,157 @@ def _look_of(ghost: Trace) -> Look:
     return Look(ghost.replay.driver + lap, GHOST_COLOUR, ghost=True)
 
 
+@dataclass(frozen=True)
+class RaceSetup:
+    """Who races where. `config` is the content of an ai-config.json; with a bridge, the cars are over there."""
+
+    circuit: str
+    entrants: tuple[Entrant, ...]
+    ghost: Trace | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    bridge: BridgeAddress | None = None
+
+    def open(self) -> Race:
+        return Race(self.circuit, self.entrants, self.ghost, self.config, self.bridge)
+
+
 class Race:
-    """Some cars from the same start. The first is the one that is followed, timed and recorded.
+    """Some cars from the same start. One is followed, and all that is said of the race is said of that one.
 
     There is no contact. A ghost shows the record: where the car was that many ticks after the line.
+
+    bridge: where the cars are; None has them in this process.
+    focus: number of the followed car.
+    person_drives: whether the person has the wheel of the followed car, although an agent could drive it.
+    drawn: whether agents draw their actions, as in training, instead of doing what they hold best.
+    start: where the next episode begins.
     """
 
-    def __init__(self, circuit: str, entrants: Sequence[Entrant], ghost: Trace | None = None) -> None:
-        self.entrants = tuple(entrants)
-        self.config: Config = parse_config(ENDLESS)
-        self._envs = [RacerEnv(track_id=circuit, config=self.config) for _ in entrants]
-        self.ghost = ghost
-        looks = [Look(each.name, each.colour) for each in entrants]
-        self._looks = (*looks, *([_look_of(ghost)] if ghost else []))
-        self.restart()
+    def __init__(
+        self,
+        circuit: str,
+        entrants: Sequence[Entrant],
+        ghost: Trace | None = None,
+        config: Mapping[str, Any] = ENDLESS,
+        bridge: BridgeAddress | None = None,
+    ) -> None:
+        self.config, self.bridge, self.ghost = parse_config(config), bridge, ghost
+        self.focus, self.person_drives, self.drawn, self.start = 0, False, False, AT_THE_LINE
+        self.cars: list[RaceCar] = []
+        self.seed = 0
+        self._circuit = circuit
+        try:
+            for entrant in entrants:
+                self.cars.append(RaceCar(entrant, self._open_env()))
+            self.restart()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def entrants(self) -> tuple[Entrant, ...]:
+        return tuple(car.entrant for car in self.cars)
 
     @property
     def track(self) -> Track:
-        return self._envs[0].track
+        return self.cars[0].env.track
+
+    @property
+    def followed(self) -> RaceCar:
+        return self.cars[self.focus]
 
     @property
     def laps(self) -> list[LapTime]:
-        return self.stopwatch.laps
+        return self.followed.stopwatch.laps
 
     @property
-    def car(self) -> Any:
-        """The followed car's row."""
-        return self._rows[0]
+    def stopwatch(self) -> Stopwatch:
+        return self.followed.stopwatch
 
-    def restart(self) -> None:
-        """All cars to the start, and the clock to zero."""
-        self._seen = [env.reset(seed=0)[0] for env in self._envs]
-        self.ticks = 0
-        self.totals = np.zeros(6)
-        self._thought: Thought | None = None
-        self._passed: list[list[int]] = [[] for _ in self._envs]
+    @property
+    def totals(self) -> Any:
+        return self.followed.totals
+
+    @property
+    def over(self) -> bool:
+        """Whether the episodes of all cars have ended."""
+        return all(car.ending for car in self.cars)
+
+    @property
+    def link(self) -> Link | None:
+        """To the server, if the cars are on one."""
+        if self.bridge is None:
+            return None
+        copy = self.followed.env.followed
+        return Link(self.bridge.url, copy is None, copy.out_of_step_since if copy else None)
+
+    def restart(self, seed: int = 0) -> None:
+        """All cars to the start, which is drawn by the seed unless it is the line; and the clock to zero."""
+        self.ticks, self.seed = 0, seed
         best = self.ghost.best_lap if self.ghost else None
-        self.stopwatch = Stopwatch(len(self.track.gates), LapTime(best.ticks, best.gate_ticks) if best else None)
-        circuit = self.track.circuit
-        assert circuit is not None
-        self._recorder = Recorder(circuit, self.config, Start(), 0, self.entrants[0].name)
-        self._rows = np.zeros(len(self._looks), CAR)
-        self._look_at_cars()
+        for car in self.cars:
+            car.begin(self.config, self.start, seed, LapTime(best.ticks, best.gate_ticks) if best else None)
 
     def step(self, action: Action) -> LapTime | None:
         """One tick of every car; the action is the person's. Returns the lap that the followed car ended."""
         self.ticks += 1
-        for number, (env, entrant) in enumerate(zip(self._envs, self.entrants, strict=True)):
-            chosen = np.array(action) if entrant.agent is None else entrant.agent.act(self._seen[number])
-            self._seen[number], reward, _, _, _ = env.step(chosen)
-            if number == 0:
-                taken = chosen, reward
-        self._look_at_cars()
-        car = self.car
-        self.totals = self.totals + car["components"]
-        self._recorder.add(*taken, finished_lap_ticks=int(car["finished_lap_ticks"]))
-        return self.stopwatch.tick(
-            *(int(car[name]) for name in ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks"))
-        )
+        finished = None
+        for number, car in enumerate(self.cars):
+            at_the_wheel = car.entrant.agent is None or (self.person_drives and number == self.focus)
+            lap = car.step(action if at_the_wheel else None, self.drawn)
+            finished = lap if number == self.focus else finished
+        return finished
 
     def snapshot(self) -> Snapshot:
         """What there is to see now."""
+        followed = self.followed
+        rows = np.array([car.row for car in self.cars] + ([self._ghost_row(self.ghost)] if self.ghost else []), CAR)
         return Snapshot(
             track=self.track,
-            cars=self._rows.copy(),
-            looks=self._looks,
-            observation=self._seen[0],
-            totals=self.totals,
-            thought=self._look_into_agent(),
-            timing=self.stopwatch.timing(),
+            cars=rows,
+            looks=(*(car.look() for car in self.cars), *([_look_of(self.ghost)] if self.ghost else [])),
+            focus=self.focus,
+            observation=followed.seen,
+            totals=followed.totals,
+            thought=followed.thought(),
+            timing=followed.stopwatch.timing(),
             gaps=self._gaps(),
         )
 
     def replay(self) -> Replay | None:
-        """What was driven since the start; None before the first tick."""
-        return self._recorder.replay() if self._recorder.ticks else None
+        """What the followed car drove since the start; None before the first tick."""
+        return self.followed.replay()
 
     def close(self) -> None:
-        for env in self._envs:
-            env.close()
+        for car in self.cars:
+            car.env.close()
 
-    def _look_at_cars(self) -> None:
-        gates = self._rows["checkpoint"].copy()
-        for number, env in enumerate(self._envs):
-            self._rows[number] = car_row(env.car)[0]
-            if self._rows["checkpoint"][number] != gates[number]:
-                self._passed[number].append(self.ticks)
-        if self.ghost is not None:
-            self._rows[-1] = self._ghost_row(self.ghost)
+    def _open_env(self) -> RacerEnv:
+        """Over a bridge, with telemetry or a copy that follows: an environment that could be drawn has either."""
+        if self.bridge is None:
+            return RacerEnv(track_id=self._circuit, config=self.config)
+        return RacerEnv(
+            self.bridge.url,
+            track_id=self._circuit,
+            config=self.config,
+            token=self.bridge.token,
+            render_mode="rgb_array",
+        )
 
     def _ghost_row(self, ghost: Trace) -> Cars:
         """Of its first lap while ours is from the standing start, of its best lap after that."""
-        car = self.car
+        car = self.followed.row
         lap = ghost.laps[0] if car["lap"] == 1 and ghost.laps and ghost.laps[0].first == 0 else ghost.best_lap
         first = lap.first if lap else 0
         return ghost.rows[min(first + int(car["lap_ticks"]), ghost.ticks)]  # type: ignore[no-any-return]
 
-    def _look_into_agent(self) -> Thought | None:
-        agent = self.entrants[0].agent
-        if agent is not None and (self._thought is None or self.ticks % THOUGHT_TICKS == 0):
-            seen = self._seen[0]
-            value: NDArray[np.float32] | None = agent.values(seen)
-            self._thought = Thought(
-                None if value is None else float(value), agent.spread(seen), agent.sensitivity(seen)
-            )
-        return self._thought
-
     def _gaps(self) -> tuple[float, ...]:
         """By when each car took the last gate that both have taken."""
-        if len(self._envs) < 2:
+        if len(self.cars) < 2:
             return ()
-        own = self._passed[0]
+        own = self.followed.passed
         gaps = []
-        for passed in self._passed:
-            gate = min(len(own), len(passed)) - 1
-            gaps.append((passed[gate] - own[gate]) / TICKS_PER_SECOND if gate >= 0 else 0.0)
+        for car in self.cars:
+            gate = min(len(own), len(car.passed)) - 1
+            gaps.append((car.passed[gate] - own[gate]) / TICKS_PER_SECOND if gate >= 0 else 0.0)
         return tuple(gaps)

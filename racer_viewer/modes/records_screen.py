@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from racer_env.errors import RacerError
 from racer_viewer.modes.choose import CircuitChooser
-from racer_viewer.modes.loading import open_safely
 from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.replay_screen import ReplayScreen
-from racer_viewer.modes.screen import MENU_KEYS, Key, Stage
+from racer_viewer.modes.replay_screen import open_runs
+from racer_viewer.modes.screen import Key, Stage
 from racer_viewer.records import Entry
 from racer_viewer.render.overlays import lap_time
-from racer_viewer.replays import trace_replay
+from racer_viewer.replays import MOST_COMPARED
 from racer_viewer.ui.intents import Do, Intent
-from racer_viewer.ui.items import Button, Item
+from racer_viewer.ui.item_list import Column, ItemList
+from racer_viewer.ui.items import Button, Item, Row
+
+COLUMNS = (
+    Column("Driver", 2.2),
+    Column("Best lap", 1.2, right=True),
+    Column("Laps", 0.7, right=True),
+    Column("Date", 1.5, right=True),
+)
+KEYS: tuple[Key, ...] = (
+    ("Up Down", "choose"),
+    ("Left Right", "circuit, mark"),
+    ("Enter", "see, with those that are marked"),
+    ("Delete", "take out"),
+    ("Esc", "back"),
+)
 
 
 class RecordsScreen(CircuitChooser):
-    """The ten best of the chosen circuit; Enter shows one, Delete takes it out."""
+    """The ten best of the chosen circuit; Enter shows one, or one beside those that are marked; Delete takes it out."""
 
     title = "Records"
+    list_width = 600
 
     def __init__(self, app: Stage) -> None:
         super().__init__(app)
@@ -33,10 +48,11 @@ class RecordsScreen(CircuitChooser):
 
         self._chosen_circuit.changed = changed
         self._entries: Sequence[Entry] = ()
+        self.list = ItemList((), COLUMNS)
         self._fill()
 
     def keys(self) -> Sequence[Key]:
-        return (*MENU_KEYS[:4], ("Delete", "take out"))
+        return KEYS
 
     def handle(self, intent: Intent) -> None:
         entry = self._entry()
@@ -53,17 +69,34 @@ class RecordsScreen(CircuitChooser):
             self._entries, nothing = (), str(error)
         if self.app.records.notice:
             self.app.say(self.app.records.notice)
-        lines: list[Item] = [
-            _line(place, entry, partial(self._open, entry)) for place, entry in enumerate(self._entries, 1)
-        ]
-        self.list.items = [self._chosen_circuit, *(lines or [Button(nothing, enabled=False)])]
+        rows: list[Item] = [self._row(place, entry) for place, entry in enumerate(self._entries, 1)]
+        self.list.items = [self._chosen_circuit, *(rows or [Button(nothing, enabled=False)])]
+
+    def _row(self, place: int, entry: Entry) -> Row:
+        clean = "clean" if entry.clean else "not clean"
+        hint = f"{entry.laps} laps, best lap {clean}, {entry.date.astimezone():%Y-%m-%d %H:%M}; Enter to see it"
+        cells = f"{lap_time(entry.best_lap)} s", str(entry.laps), f"{entry.date.astimezone():%Y-%m-%d}"
+        row = Row(f"{place}.  {entry.driver}", hint, cells=cells, do=partial(self._open, entry), marked=False)
+        row.on_mark = partial(self._mark, row)
+        return row
 
     def _entry(self) -> Entry | None:
         number = self.list.chosen - 1
         return self._entries[number] if 0 <= number < len(self._entries) else None
 
+    def _marked(self) -> list[Entry]:
+        rows = [item for item in self.list.items if isinstance(item, Row)]
+        return [entry for entry, row in zip(self._entries, rows, strict=True) if row.marked]
+
+    def _mark(self, row: Row, on: bool) -> None:
+        if len(self._marked()) > MOST_COMPARED:
+            row.marked = False
+            self.app.say(f"At most {MOST_COMPARED} at a time")
+
     def _open(self, entry: Entry) -> None:
-        open_safely(self.app, lambda: ReplayScreen(self.app, trace_replay(self.app.records.replay_of(entry))))
+        """This one, and beside it those that are marked."""
+        entries = [entry, *(other for other in self._marked() if other != entry)]
+        open_runs(self.app, lambda: [self.app.records.replay_of(each) for each in entries])
 
     def _ask(self, entry: Entry) -> None:
         def delete() -> None:
@@ -79,9 +112,3 @@ class RecordsScreen(CircuitChooser):
                 [Button("Keep it", do=self.app.pop), Button("Take it out", do=delete)],
             )
         )
-
-
-def _line(place: int, entry: Entry, do: Callable[[], None]) -> Button:
-    clean = "clean" if entry.clean else "not clean"
-    hint = f"{entry.laps} laps, best lap {clean}, {entry.date.astimezone():%Y-%m-%d %H:%M}; Enter to see it"
-    return Button(f"{place}.  {entry.driver}", hint, do=do, note=f"{lap_time(entry.best_lap)} s")

@@ -1,34 +1,139 @@
-"""Replays: the files that were kept."""
+"""Replays: the files that were kept, to be seen again one by one or beside each other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from racer_viewer.modes.lists import ListScreen
-from racer_viewer.modes.loading import open_safely
-from racer_viewer.modes.replay_screen import ReplayScreen
-from racer_viewer.modes.screen import Stage
-from racer_viewer.replays import SUFFIX, load_replay, trace_replay
-from racer_viewer.ui.items import Button
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.replay_screen import open_replays
+from racer_viewer.modes.screen import Key, Stage
+from racer_viewer.render.overlays import lap_time
+from racer_viewer.replays import MOST_COMPARED, ReplayFacts, ReplayFolder
+from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.item_list import Column, ItemList
+from racer_viewer.ui.items import Button, Item, Row
+
+COLUMNS = (
+    Column("Circuit", 2.2),
+    Column("Driver", 2.6),
+    Column("Best lap", 1.1, right=True),
+    Column("Laps", 0.7, right=True),
+    Column("Length", 1.1, right=True),
+    Column("Date", 1.8, right=True),
+)
+READING_TIME = 0.004
+"""For files, in one tick [s]."""
+NONE = "–"
+KEYS: tuple[Key, ...] = (
+    ("Up Down", "choose"),
+    ("Left Right", "mark"),
+    ("Enter", "see, with those that are marked"),
+    ("Delete", "delete"),
+    ("Esc", "back"),
+    ("F1", "help"),
+)
 
 
 class ReplaysScreen(ListScreen):
-    """Newest first; Enter drives one again."""
+    """Newest first. They are read while the list is shown, a few in each tick."""
 
     title = "Replays"
+    list_width = 0
 
     def __init__(self, app: Stage) -> None:
         super().__init__(app)
-        self._folder = app.data / "replays"
-        files = sorted(self._folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
-        self.list.items = [Button(path.stem, str(path), do=partial(self._open, path)) for path in files]
-        if not files:
-            self.list.items = [Button("None yet: save one after a race", enabled=False)]
+        self._folder = ReplayFolder(app.data / "replays")
+        self._marked: list[Path] = []
+        self._rows: dict[Path, Row] = {}
+        self.list = ItemList((), COLUMNS)
+        self._fill()
 
     @property
     def subtitle(self) -> str:
-        return f"Kept in {self._folder}"
+        if self._marked:
+            return f"{len(self._marked)} marked: Enter shows them together"
+        return f"Kept in {self._folder.folder}"
+
+    def keys(self) -> Sequence[Key]:
+        return KEYS if self._rows else KEYS[-2:]
+
+    def shown(self) -> None:
+        """Perhaps again, and something was kept meanwhile."""
+        self._folder.refresh()
+        self._fill()
+
+    def handle(self, intent: Intent) -> None:
+        path = self._path()
+        if intent == Do.DELETE and path is not None:
+            self._ask(path)
+        else:
+            super().handle(intent)
+
+    def tick(self, controls: Controls) -> None:
+        for path in self._folder.read_some(READING_TIME):
+            self._describe(path)
+
+    def _fill(self) -> None:
+        paths = self._folder.paths
+        self._rows = {path: self._rows.get(path, Row(path.stem)) for path in paths}
+        self._marked = [path for path in self._marked if path in self._rows]
+        for path in paths:
+            self._describe(path)
+        nothing = "None yet: Save replay after a race keeps one, and so does"
+        empty: Sequence[Item] = [Button(f"{nothing} {self.app.key_of(Do.KEEP)} while you watch", enabled=False)]
+        self.list.items = list(self._rows.values()) or list(empty)
+
+    def _describe(self, path: Path) -> None:
+        """What the row of a file says, as far as it is known."""
+        row, facts = self._rows[path], self._folder.facts(path)
+        row.do, row.on_mark = partial(self._open, path), partial(self._mark, path)
+        row.marked = path in self._marked if isinstance(facts, ReplayFacts) else None
+        row.hint = path.name
+        if isinstance(facts, ReplayFacts):
+            row.label, row.cells = facts.circuit, _cells(facts)
+            row.hint = f"{path.name}: {facts.other_engine}" if facts.other_engine else path.name
+        elif facts is not None:
+            row.label, row.cells, row.hint = path.name, (facts,), f"{path.name}: {facts}"
+
+    def _path(self) -> Path | None:
+        """Of the chosen file."""
+        return next((path for path, row in self._rows.items() if row is self.list.item), None)
+
+    def _mark(self, path: Path, on: bool) -> None:
+        if not on:
+            self._marked.remove(path)
+        elif len(self._marked) < MOST_COMPARED:
+            self._marked.append(path)
+        else:
+            self._rows[path].marked = False
+            self.app.say(f"At most {MOST_COMPARED} at a time")
 
     def _open(self, path: Path) -> None:
-        open_safely(self.app, lambda: ReplayScreen(self.app, trace_replay(load_replay(path))))
+        """This one, and beside it those that are marked."""
+        open_replays(self.app, [path, *(other for other in self._marked if other != path)])
+
+    def _ask(self, path: Path) -> None:
+        def delete() -> None:
+            self.app.pop()
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                self.app.say(f"{path} cannot be deleted: {error.strerror or error}")
+            self.shown()
+
+        text = f"{path}\nIt cannot be brought back."
+        buttons = [Button("Keep it", do=self.app.pop), Button("Delete it", do=delete)]
+        self.app.push(MessageScreen(self.app, "Delete this replay?", text, buttons))
+
+
+def _cells(facts: ReplayFacts) -> tuple[str, ...]:
+    return (
+        facts.driver or "Nobody",
+        NONE if facts.best_lap is None else lap_time(facts.best_lap),
+        str(facts.laps),
+        lap_time(facts.ticks),
+        f"{facts.date.astimezone():%Y-%m-%d %H:%M}",
+    )

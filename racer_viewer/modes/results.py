@@ -8,13 +8,13 @@ import pygame
 
 from racer_env.engine import COMPONENTS
 from racer_env.errors import RacerError
+from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.lists import ListScreen
 from racer_viewer.modes.medals import MEDALS
 from racer_viewer.modes.screen import Stage
 from racer_viewer.modes.stopwatch import LapTime
 from racer_viewer.records import medal_for
 from racer_viewer.render.overlays import lap_time
-from racer_viewer.replays import file_name, save_replay
 from racer_viewer.ui.items import Button
 from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL
 
@@ -145,16 +145,7 @@ class ResultsScreen(ListScreen):
         self._play.restart()
 
     def _save(self) -> None:
-        replay = self._race.replay()
-        if replay is None:
-            self.app.say("Nothing was driven yet")
-            return
-        path = self.app.data / "replays" / file_name(replay)
-        try:
-            save_replay(replay, path)
-            self.app.say(f"Saved as {path}")
-        except (RacerError, OSError) as error:
-            self.app.say(str(error))
+        keep_replay(self.app, self._race.replay())
 
     def _leave(self) -> None:
         from racer_viewer.modes.menu import MenuScreen

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pygame
 
     from racer_viewer.engine_room import EngineRoom
+    from racer_viewer.modes.link import BridgeAddress
     from racer_viewer.records import Records
     from racer_viewer.sound import Effect, SoundStage
 
@@ -72,6 +73,8 @@ class Stage:
     data: Path
     room: EngineRoom
     speaker: SoundStage
+    bridge: BridgeAddress | None = None
+    """Where cars are driven; None is in this process."""
     theme: Theme = field(default_factory=Theme)
     height: int = REFERENCE_HEIGHT
     """Of the window [px]."""

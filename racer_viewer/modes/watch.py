@@ -1,75 +1,269 @@
-"""Watch: a trained agent drives, and everything that it sees and wants is shown."""
+"""Watch: trained agents drive, and everything that they see and want is shown."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from racer_viewer.agents import AgentError, load_agent
-from racer_viewer.modes.choose import CircuitChooser
-from racer_viewer.modes.driving import DrivingScreen
-from racer_viewer.modes.loading import open_safely
-from racer_viewer.modes.model_list import ModelFile, known_models
-from racer_viewer.modes.race import Entrant, Race
+from racer_viewer.agents import Agent, AgentError, load_agent
+from racer_viewer.modes.connecting import open_race
+from racer_viewer.modes.episode_table import EpisodeTable
+from racer_viewer.modes.episodes import KEPT, Episode, episode_of
+from racer_viewer.modes.keeping import keep_replay
+from racer_viewer.modes.known_circuits import fixed_circuits
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.pace import NORMAL
+from racer_viewer.modes.race import ANYWHERE, AT_THE_LINE, Entrant, Race, RaceSetup
+from racer_viewer.modes.race_screen import RaceScreen
 from racer_viewer.modes.screen import Key, Stage
-from racer_viewer.sound import car_sound
+from racer_viewer.modes.watch_menu import WatchMenu
+from racer_viewer.modes.wheel import Wheel
 from racer_viewer.ui.intents import Controls, Do, Intent
-from racer_viewer.ui.items import Button, Item
+from racer_viewer.ui.paint import Words
+from racer_viewer.ui.theme import Palette
+
+if TYPE_CHECKING:
+    import pygame
+
+MOST_CARS = 8
+TABLE_TICKS = 15
+"""Of the window, from one look at the running episodes to the next."""
+SKIPPED, LEFT = "skipped", "left"
+BEHIND = 0.9
+"""Of the speed that was asked for: what is less is told."""
 
 
-class ChooseAgentScreen(CircuitChooser):
-    """The circuit, and a line for every model."""
-
-    title = "Watch"
-
-    def __init__(self, app: Stage) -> None:
-        super().__init__(app)
-        models = known_models(app.data)
-        lines: list[Item] = [Button(model.name, _about(model), do=partial(self._watch, model)) for model in models]
-        self.list.items = [self._chosen_circuit, *lines]
-
-    def _watch(self, model: ModelFile) -> None:
-        open_safely(self.app, lambda: WatchScreen(self.app, self._race(model)))
-
-    def _race(self, model: ModelFile) -> Race:
-        colour = self.app.theme.palette.player
-        return Race(self.circuit.id, [Entrant(model.name, colour, load_agent(model.path))])
-
-
-def _about(model: ModelFile) -> str:
-    """In a line, what is known of a model without driving it."""
+def open_watch(app: Stage, models: Sequence[Path], circuit: str, stochastic: bool = False) -> None:
+    """Watch some models on a circuit, against each other; one that cannot be loaded gives its reason on screen."""
     try:
-        info = load_agent(model.path).info
-    except AgentError as error:
-        return str(error)
-    steps = f", {info.timesteps:,} steps" if info.timesteps else ""
-    return f"{model.of}: {info.algorithm}{steps}, {info.modified:%Y-%m-%d}"
+        entrants = entrants_of(models, app.theme.palette)
+    except (AgentError, OSError) as error:
+        app.push(MessageScreen(app, "This model cannot be watched", str(error)))
+        return
+    setup = RaceSetup(circuit, entrants, bridge=app.bridge)
+
+    def begin(race: Race) -> None:
+        screen = WatchScreen(app, setup, race)
+        if stochastic:
+            screen.draw_actions(True)
+        app.push(screen)
+
+    open_race(app, setup, begin)
 
 
-class WatchScreen(DrivingScreen):
-    """Nobody at the keys; Esc goes back."""
+def entrants_of(models: Sequence[Path], palette: Palette) -> tuple[Entrant, ...]:
+    """Agents, each in a colour of its own; the first in that of the player."""
+    colours = (palette.player, *palette.cars)
+    agents = [load_agent(path) for path in models[:MOST_CARS]]
+    names = [agent.name for agent in agents]
+    return tuple(Entrant(_name_among(names, agent), colours[n % len(colours)], agent) for n, agent in enumerate(agents))
 
-    def __init__(self, app: Stage, race: Race) -> None:
-        super().__init__(app, race.snapshot())
-        self.race = race
+
+def _name_among(names: Sequence[str], agent: Agent) -> str:
+    """With its folder, if others have the same name."""
+    return f"{agent.info.path.parent.name}/{agent.name}" if names.count(agent.name) > 1 else agent.name
+
+
+class WatchScreen(RaceScreen):
+    """Episode after episode. Time goes as fast as the viewer likes, and anybody may take the wheel."""
+
+    def __init__(self, app: Stage, setup: RaceSetup, race: Race) -> None:
+        super().__init__(app, setup, race)
+        self.episodes: list[Episode] = []
+        self.number = 1
+        """Of the episode that is driven now."""
+        self._seed = race.seed
+        """That the episode on screen was drawn by, or will be as soon as the bridge has answered."""
+        self.at_the_wheel = self.drawn = self.anywhere = False
+        self._wheel, self._table = Wheel(), EpisodeTable()
+        self._running: tuple[Episode, ...] = ()
+        self._ticks, self._asked, self._driven, self._since = 0, 0.0, 0, time.monotonic()
+        self._rate = 1.0
+        """Of the speed that was asked for, what was reached in the last second."""
 
     def keys(self) -> Sequence[Key]:
-        return (("Esc", "back"), (self.app.key_of(Do.RESTART), "restart"), *super().keys()[1:])
+        key = self.app.key_of
+        return (
+            ("Esc", "menu"),
+            (key(Do.PAUSE), "go on" if self.pace.stopped else "stop"),
+            (f"{key(Do.SLOWER)} {key(Do.FASTER)}", "speed"),
+            (key(Do.TICK), "one tick"),
+            (key(Do.NEXT_EPISODE), "next"),
+            (key(Do.WHEEL), "hand back" if self.at_the_wheel else "take the wheel"),
+            (key(Do.VARIATION), "deterministic" if self.drawn else "stochastic"),
+            *([(key(Do.NEXT_CAR), "next car")] if len(self.setup.entrants) > 1 else []),
+            (f"{key(Do.PREVIOUS_CIRCUIT)} {key(Do.NEXT_CIRCUIT)}", "circuit"),
+            (key(Do.KEEP), "keep"),
+            (key(Do.EPISODES), "episodes"),
+            *super().keys()[1:],
+        )
+
+    def status(self) -> Words:
+        palette = self.app.theme.palette
+        name = self.setup.entrants[self.focus].name
+        driver = f"You drive {name}'s car" if self.at_the_wheel else f"{name} drives"
+        speed = self.pace.name
+        if not self.pace.stopped and self._rate < BEHIND and self.pace.speed > 1.0:
+            speed += f" (here about {self.pace.speed * self._rate:.1f}×)"
+        circuit = self.after.track.circuit
+        return (
+            (driver, palette.accent if self.at_the_wheel else palette.text),
+            ("stopped" if self.pace.stopped else speed, palette.accent if self.pace.stopped else palette.text),
+            (circuit.name if circuit else "", palette.faint),
+            (f"episode {self.number}", palette.faint),
+            ("stochastic" if self.drawn else "deterministic", palette.faint),
+        )
+
+    @property
+    def focus(self) -> int:
+        return self.after.focus
 
     def handle(self, intent: Intent) -> None:
-        if intent == Do.BACK:
-            self.app.pop()
-        elif intent == Do.RESTART:
-            self.race.restart()
-            self.begin_at(self.race.snapshot())
-        else:
-            super().handle(intent)
+        if self.pace.handle(intent):
+            return
+        match intent:
+            case Do.BACK:
+                self.app.push(WatchMenu(self.app, self))
+            case Do.NEXT_EPISODE:
+                self.next_episode()
+            case Do.RESTART:
+                self.next_episode()
+            case Do.WHEEL:
+                self.take_the_wheel(not self.at_the_wheel)
+            case Do.VARIATION:
+                self.draw_actions(not self.drawn)
+            case Do.NEXT_CAR:
+                self.follow((self.focus + 1) % len(self.setup.entrants))
+            case Do.PREVIOUS_CIRCUIT | Do.NEXT_CIRCUIT:
+                self.switch_circuit(1 if intent == Do.NEXT_CIRCUIT else -1)
+            case Do.KEEP:
+                self.drive.order(lambda race: keep_replay(self.app, race.replay()))
+            case Do.EPISODES:
+                self.toggle("episodes")
+            case _:
+                super().handle(intent)
 
     def tick(self, controls: Controls) -> None:
-        self.race.step((0.0, 0.0, 0.0))
-        self.show(self.race.snapshot())
-        self.app.speaker.tick(car_sound(self.race.car))
+        due = self.pace.ticks()
+        action = self._wheel.turn(controls, float(self.after.car["speed"])) if self.at_the_wheel else (0.0, 0.0, 0.0)
+        driven = self.advance(due, action)
+        if not driven:
+            self._scene.camera.tick(self.after)  # it may be on its way to another view
+        self._measure(due, len(driven))
+        if self.race.over and self.race.seed == self._seed:
+            self._end_episode("")
+        self._ticks += 1
+        if self._ticks % TABLE_TICKS == 0:
+            self._note_running()
 
-    def closed(self) -> None:
-        super().closed()
-        self.race.close()
+    def next_episode(self) -> None:
+        """Leave this one as it is."""
+        self._end_episode(SKIPPED)
+
+    def take_the_wheel(self, on: bool) -> None:
+        """Drive the followed car, or let its agent go on from where it is."""
+        if on == self.at_the_wheel:
+            return
+        self.at_the_wheel = on
+        self._wheel.let_go()
+        self.drive.order(lambda race: setattr(race, "person_drives", on))
+        if on:
+            self.pace.stopped, self.pace.chosen = False, NORMAL
+        name = self.setup.entrants[self.focus].name
+        self.app.say("You drive" if on else f"{name} goes on from here")
+
+    def draw_actions(self, on: bool) -> None:
+        """Whether agents draw their actions as they do in training."""
+        self.drawn = on
+        self.drive.order(lambda race: setattr(race, "drawn", on))
+        still = [each.name for each in self.setup.entrants if each.agent is not None and not each.agent.noise_shape]
+        if on and still:
+            self.app.say(f"{', '.join(still)}: this kind of model has nothing to draw, and does the same as ever")
+        else:
+            self.app.say("Stochastic: actions are drawn, as in training" if on else "Deterministic: the best actions")
+
+    def start_anywhere(self, on: bool) -> None:
+        """Whether the next episodes begin anywhere on the circuit."""
+        if on and self.link is not None and not self.link.telemetry:
+            self.app.say("This bridge starts episodes on the line only")
+            return
+        self.anywhere = on
+        self.drive.order(lambda race: setattr(race, "start", ANYWHERE if on else AT_THE_LINE))
+
+    def follow(self, number: int) -> None:
+        """Another car; its own agent drives the one that was followed."""
+        self.take_the_wheel(False)
+        self.drive.order(lambda race: setattr(race, "focus", number))
+
+    def switch_circuit(self, by: int) -> None:
+        """The next one of those that can be chosen, or the one before."""
+        ids = list(fixed_circuits(self.setup.circuit))
+        now = ids.index(self.setup.circuit) if self.setup.circuit in ids else -1
+        self.go_to(ids[(now + by) % len(ids)])
+
+    def go_to(self, circuit: str) -> None:
+        """All begin at the start of another circuit."""
+        self.app.change(circuit=circuit)
+        self.reopen(replace(self.setup, circuit=circuit))
+
+    def join(self, path: Path) -> None:
+        """One more model races."""
+        if len(self.setup.entrants) >= MOST_CARS:
+            self.app.say(f"At most {MOST_CARS} cars race")
+            return
+        palette = self.app.theme.palette
+        try:
+            agent = load_agent(path)
+        except (AgentError, OSError) as error:
+            self.app.push(MessageScreen(self.app, "This model cannot be watched", str(error)))
+            return
+        others = self.setup.entrants
+        colour = palette.cars[(len(others) - 1) % len(palette.cars)]
+        name = _name_among([*(each.name for each in others), agent.name], agent)
+        self.reopen(replace(self.setup, entrants=(*others, Entrant(name, colour, agent))))
+
+    def take(self, setup: RaceSetup, race: Race) -> None:
+        self._note_episodes(LEFT)
+        race.drawn, race.start = self.drawn, ANYWHERE if self.anywhere else AT_THE_LINE
+        self.at_the_wheel = False
+        self._seed = race.seed
+        super().take(setup, race)
+        self._note_running()
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        super().draw(surface, share)
+        if self.app.top is self and "episodes" in self.app.settings.overlays:
+            table = self._table.draw(surface, self.app.theme, self.episodes, self._running, self.top_reserved)
+            self.camera.insets = self.camera.insets._replace(top=table.bottom)
+
+    def _end_episode(self, ending: str) -> None:
+        """Note what came of it, and begin the next one, drawn by its number."""
+        self.take_the_wheel(False)
+        self._seed = seed = self.number
+
+        def end(race: Race) -> None:
+            self._note_episodes(ending)
+            race.restart(seed)
+
+        self.drive.order(end)
+
+    def _note_episodes(self, ending: str) -> None:
+        over = [episode_of(car, self.number, ending) for car in self.race.cars if car.ticks]
+        self.episodes = [*self.episodes, *over][-KEPT:]
+        self.number += bool(over)
+        self._running = ()
+
+    def _note_running(self) -> None:
+        self._running = tuple(episode_of(car, self.number) for car in self.race.cars)
+
+    def _measure(self, due: int, driven: int) -> None:
+        """How much of what was asked for was driven, second by second."""
+        self._asked += due
+        self._driven += driven
+        now = time.monotonic()
+        if now - self._since >= 1.0:
+            self._rate = self._driven / self._asked if self._asked else 1.0
+            self._asked, self._driven, self._since = 0.0, 0, now

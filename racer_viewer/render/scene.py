@@ -91,7 +91,7 @@ class Scene:
         if options.gates:
             self._gates.draw(surface, view, after.track, int(followed["checkpoint"]))
             self.on_layer("gates")
-        if options.rays:
+        if options.rays and not after.looks[focus].ghost:
             self._rays.draw(surface, view, followed)
             self.on_layer("rays")
         self.effects.draw_dust(surface, view, share)

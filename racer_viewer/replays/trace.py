@@ -24,6 +24,8 @@ REWARD_TOLERANCE = 1e-6
 TRACKS_KEPT = 4
 LAPS_LISTED = 5
 """In a message."""
+STILL_AT_WALL = 15
+"""A car that leaves the wall for no more ticks than this is still at it: one hit, not many."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,15 @@ class Trace:
         return None
 
     @cached_property
-    def _gate_rows(self) -> NDArray[np.int64]:
+    def gate_rows(self) -> NDArray[np.int64]:
         """Rows in which a gate was taken."""
         return np.flatnonzero(np.diff(self.rows["checkpoint"])) + 1
+
+    @cached_property
+    def wall_rows(self) -> NDArray[np.int64]:
+        """Rows in which a wall was hit, each hit once however long the car stayed at the wall."""
+        touched = np.flatnonzero(self.rows["wall_contact"])
+        return touched[np.diff(touched, prepend=-STILL_AT_WALL - 1) > STILL_AT_WALL]
 
     def _lap(self, last: int, ticks: int) -> Lap:
         from racer_env.engine.car import ROAD
@@ -122,11 +130,56 @@ class Trace:
         return Lap(first, last, self._gate_ticks(first, last), clean)
 
     def _gate_ticks(self, first: int, last: int) -> tuple[int, ...]:
-        begin, end = np.searchsorted(self._gate_rows, (first, last), side="right")
-        taken = self._gate_rows[begin:end]
+        begin, end = np.searchsorted(self.gate_rows, (first, last), side="right")
+        taken = self.gate_rows[begin:end]
         ticks = np.zeros(len(self.track.gates), np.int64)
         ticks[self.rows["checkpoint"][taken]] = taken - first
         return tuple(ticks.tolist())
+
+
+class Tracing:
+    """A replay that is being driven again, as far as somebody has time for it; an hour of it takes some seconds.
+
+    track: that of its circuit, if it is built already; building one takes a moment.
+    """
+
+    def __init__(self, replay: Replay, track: Track | None = None) -> None:
+        from racer_env.engine import CAR, Simulation
+
+        if track is None:
+            track = track_of(replay.circuit)
+        elif not is_of(track, replay.circuit):
+            raise ReplayError("the replay was driven on another circuit than this track's")
+        self.replay, self.track = replay, track
+        self.tick = 0
+        """How far it is."""
+        self._simulation = Simulation(track, 1, replay.config, start=replay.start, seed=replay.seed)
+        self._rows = np.zeros(replay.ticks + 1, CAR)
+        self._seen = np.zeros((replay.ticks + 1, self._simulation.result.observations.shape[1]), np.float32)
+        self._rows[0], self._seen[0] = self._simulation.cars[0], self._simulation.result.observations[0]
+
+    def go_on(self, ticks: int) -> bool:
+        """Drive so many ticks more, some 10 µs each; whether there are any left then."""
+        simulation, rows = self._simulation, self._rows
+        row_bytes = rows.view(np.uint8).reshape(len(rows), rows.itemsize)
+        car_bytes, seen, step = (
+            simulation.cars.view(np.uint8, np.ndarray),
+            simulation.result.observations[0],
+            simulation.step,
+        )
+        first = self.tick
+        self.tick = min(self.replay.ticks, first + ticks)
+        for tick, action in enumerate(self.replay.actions[first : self.tick, None, :], first + 1):
+            step(action)
+            row_bytes[tick] = car_bytes
+            self._seen[tick] = seen
+        return self.tick < self.replay.ticks
+
+    def trace(self) -> Trace:
+        """All of it; what was not driven yet is driven now."""
+        self.go_on(self.replay.ticks)
+        self._rows.flags.writeable = self._seen.flags.writeable = False
+        return Trace(self.replay, self.track, self._rows, self._seen)
 
 
 def trace_replay(replay: Replay, track: Track | None = None) -> Trace:
@@ -136,28 +189,7 @@ def trace_replay(replay: Replay, track: Track | None = None) -> Trace:
 
     A replay of another engine version is driven as this engine does it.
     """
-    from racer_env.engine import CAR, Simulation
-
-    if track is None:
-        track = track_of(replay.circuit)
-    elif not _is_of(track, replay.circuit):
-        raise ReplayError("the replay was driven on another circuit than this track's")
-    simulation = Simulation(track, 1, replay.config, start=replay.start, seed=replay.seed)
-    rows = np.zeros(replay.ticks + 1, CAR)
-    observations = np.zeros((replay.ticks + 1, simulation.result.observations.shape[1]), np.float32)
-    row_bytes = rows.view(np.uint8).reshape(len(rows), CAR.itemsize)
-    car_bytes, seen, step = (
-        simulation.cars.view(np.uint8, np.ndarray),
-        simulation.result.observations[0],
-        simulation.step,
-    )
-    row_bytes[0], observations[0] = car_bytes, seen
-    for tick, action in enumerate(replay.actions[:, None, :], 1):
-        step(action)
-        row_bytes[tick] = car_bytes
-        observations[tick] = seen
-    rows.flags.writeable = observations.flags.writeable = False
-    return Trace(replay, track, rows, observations)
+    return Tracing(replay, track).trace()
 
 
 @lru_cache(maxsize=TRACKS_KEPT)
@@ -171,7 +203,8 @@ def track_of(circuit: Circuit) -> Track:
         raise ReplayError(f"the circuit of the replay cannot be built: {error}") from None
 
 
-def _is_of(track: Track, circuit: Circuit) -> bool:
+def is_of(track: Track, circuit: Circuit) -> bool:
+    """Whether what is driven there is the same; names and medals may differ."""
     points = np.array(circuit.control_points, np.float64)
     return len(track.gates) == circuit.gates and np.array_equal(track.control_points, points)
 

@@ -8,7 +8,20 @@ from pathlib import Path
 import pygame
 
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS, Bindings, doing
-from racer_viewer.ui.intents import Click, Close, Controls, Do, Drag, Dropped, Intent, Point, Pressed, Scroll, Typed
+from racer_viewer.ui.intents import (
+    Click,
+    Close,
+    Controls,
+    Do,
+    Drag,
+    Dropped,
+    Intent,
+    Point,
+    Pressed,
+    Release,
+    Scroll,
+    Typed,
+)
 
 DEAD_ZONE = 0.12
 """Of a stick's way: nobody's stick rests in the very middle."""
@@ -78,6 +91,8 @@ class Adapter:
             return [Point(*event.pos)]
         elif event.type == pygame.MOUSEBUTTONDOWN and event.button == pygame.BUTTON_LEFT:
             return [Click(*event.pos)]
+        elif event.type == pygame.MOUSEBUTTONUP and event.button == pygame.BUTTON_LEFT:
+            return [Release(*event.pos)]
         elif event.type == pygame.MOUSEBUTTONDOWN and event.button == pygame.BUTTON_RIGHT:
             return [Do.BACK]
         elif event.type == pygame.MOUSEWHEEL:

@@ -83,7 +83,7 @@ NAMES = {
     Do.TICK: "One tick on",
     Do.TICK_BACK: "One tick back",
     Do.NEXT_EPISODE: "Next episode",
-    Do.VARIATION: "Best or drawn actions",
+    Do.VARIATION: "Deterministic or stochastic",
     Do.WHEEL: "Take or leave the wheel",
     Do.NEXT_CAR: "Follow another car",
     Do.PREVIOUS_CIRCUIT: "Circuit before",

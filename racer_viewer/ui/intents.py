@@ -69,6 +69,14 @@ class Click:
 
 
 @dataclass(frozen=True)
+class Release:
+    """The mouse's button was let go, here [px]."""
+
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
 class Drag:
     """The mouse moved by so much with its button held, and is here now [px]."""
 
@@ -113,7 +121,7 @@ class Close:
     """The window should close."""
 
 
-Intent = Do | Point | Click | Drag | Scroll | Pressed | Typed | Dropped | Close
+Intent = Do | Point | Click | Release | Drag | Scroll | Pressed | Typed | Dropped | Close
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import pygame
 
 from racer_viewer.ui.intents import Click, Do, Drag, Intent, Point, Scroll
-from racer_viewer.ui.items import Choice, Item, Slider
-from racer_viewer.ui.theme import TEXT, Colour, Theme
+from racer_viewer.ui.items import Choice, Item, Row, Slider
+from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour, Theme
 
 ROW_HEIGHT, ROW_GAP = 38, 5
 """At scale 1 [px]."""
@@ -16,20 +18,42 @@ INSET = 16
 PLATE = (10, 14, 16, 150)
 TRACK_WIDTH, TRACK_HEIGHT = 120, 6
 """Of a slider [px]."""
+HEADER_HEIGHT, COLUMN_GAP = 26, 14
+"""Of a table [px]."""
+MARK_SIZE = 18
+"""Of the box that a row is marked in [px]."""
+TICK = ((0.2, 0.52), (0.42, 0.74), (0.8, 0.28))
+"""The line in a box that is marked, in parts of its size."""
+FITTED_KEPT = 512
+
+
+@dataclass(frozen=True)
+class Column:
+    """Of a table. `share` is its part of the width beside the others; `right` sets its cells at their right."""
+
+    title: str
+    share: float
+    right: bool = False
 
 
 class ItemList:
-    """Some lines, of which one is chosen. What does not fit is scrolled to."""
+    """Some lines, of which one is chosen. What does not fit is scrolled to.
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    With columns, rows among the items are a table with a header over the first of them that is seen.
+    """
+
+    def __init__(self, items: Sequence[Item], columns: Sequence[Column] = ()) -> None:
         self.items = list(items)
+        self.columns = tuple(columns)
         self._chosen = 0
         self._first = 0
         self._rows: dict[int, pygame.Rect] = {}
         """Where the visible items were drawn."""
         self._sliders: dict[int, pygame.Rect] = {}
         self._values: dict[int, pygame.Rect] = {}
+        self._marks: dict[int, pygame.Rect] = {}
         self._plates: dict[tuple[int, int], pygame.Surface] = {}
+        self._fitted: dict[tuple[str, int, float], str] = {}
 
     @property
     def chosen(self) -> int:
@@ -66,19 +90,24 @@ class ItemList:
     def draw(self, surface: pygame.Surface, theme: Theme, area: pygame.Rect) -> int:
         """Into an area; returns the height that was used."""
         height, gap = theme.px(ROW_HEIGHT), theme.px(ROW_GAP)
-        visible = max(1, (area.height + gap) // (height + gap))
+        header = theme.px(HEADER_HEIGHT) if self.columns and any(isinstance(item, Row) for item in self.items) else 0
+        visible = max(1, (area.height - header + gap) // (height + gap))
         self._first = min(max(self._first, self.chosen - visible + 1), self.chosen)
         self._first = max(0, min(self._first, len(self.items) - visible))
-        self._rows.clear()
-        self._sliders.clear()
-        self._values.clear()
+        for places in (self._rows, self._sliders, self._values, self._marks):
+            places.clear()
         shown = range(self._first, min(len(self.items), self._first + visible))
-        for place, number in enumerate(shown):
-            self._rows[number] = pygame.Rect(area.x, area.y + place * (height + gap), area.width, height)
+        y = area.y
+        for number in shown:
+            if header and isinstance(self.items[number], Row):
+                self._draw_header(surface, theme, pygame.Rect(area.x, y, area.width, header))
+                y, header = y + header, 0
+            self._rows[number] = pygame.Rect(area.x, y, area.width, height)
             self._draw_row(surface, theme, number)
+            y += height + gap
         if self.items and len(shown) < len(self.items):
             self._draw_scrollbar(surface, theme, area, shown)
-        return len(shown) * (height + gap) - gap
+        return y - gap - area.y
 
     def _draw_row(self, surface: pygame.Surface, theme: Theme, number: int) -> None:
         item, row = self.items[number], self._rows[number]
@@ -91,12 +120,63 @@ class ItemList:
             pygame.draw.rect(surface, palette.accent, row, border_radius=theme.px(8))
         else:
             surface.blit(self._plate(theme, row.size), row)
+        if self.columns and isinstance(item, Row):
+            self._draw_cells(surface, theme, number, colour)
+            return
         inset = theme.px(INSET)
         right = row.right - inset
         if item.value:
             right = self._draw_value(surface, theme, number, colour)
         label = theme.text(theme.fitting(item.label, right - row.x - 2 * inset), TEXT, colour)
         surface.blit(label, (row.x + inset, row.centery - label.get_height() // 2))
+
+    def _draw_header(self, surface: pygame.Surface, theme: Theme, area: pygame.Rect) -> None:
+        for column, (x, width) in zip(self.columns, self._places(theme, area), strict=True):
+            title = self._fitting(theme, column.title, width, TEXT_SMALL)
+            text = theme.text(title, TEXT_SMALL, theme.palette.faint)
+            left = x + width - text.get_width() if column.right else x
+            surface.blit(text, (left, area.centery - text.get_height() // 2))
+
+    def _draw_cells(self, surface: pygame.Surface, theme: Theme, number: int, colour: Colour) -> None:
+        item, row = self.items[number], self._rows[number]
+        assert isinstance(item, Row)
+        if item.marked is not None:
+            self._draw_mark(surface, theme, number, colour)
+        words = (item.label, *item.cells)
+        for column, word, (x, width) in zip(self.columns, words, self._places(theme, row), strict=False):
+            text = theme.text(self._fitting(theme, word, width, TEXT), TEXT, colour)
+            left = x + width - text.get_width() if column.right else x
+            surface.blit(text, (left, row.centery - text.get_height() // 2))
+
+    def _draw_mark(self, surface: pygame.Surface, theme: Theme, number: int, colour: Colour) -> None:
+        """A box, with a tick in it if the row is marked. A click near it is meant for it."""
+        item, row = self.items[number], self._rows[number]
+        size = theme.px(MARK_SIZE)
+        box = pygame.Rect(row.x + theme.px(INSET), row.centery - size // 2, size, size)
+        pygame.draw.rect(surface, colour, box, theme.px(1.5), border_radius=theme.px(4))
+        if isinstance(item, Row) and item.marked:
+            points = [(box.x + x * size, box.y + y * size) for x, y in TICK]
+            pygame.draw.lines(surface, colour, False, points, theme.px(3))
+        self._marks[number] = pygame.Rect(row.x, row.y, box.right + theme.px(COLUMN_GAP // 2) - row.x, row.height)
+
+    def _places(self, theme: Theme, row: pygame.Rect) -> list[tuple[int, int]]:
+        """Where the columns are within a row, and how wide [px]."""
+        gap = theme.px(COLUMN_GAP)
+        x, right = row.x + theme.px(INSET), row.right - theme.px(INSET)
+        if any(isinstance(item, Row) and item.marked is not None for item in self.items):
+            x += theme.px(MARK_SIZE) + gap
+        unit = (right - x + gap) / sum(column.share for column in self.columns)
+        edges = [x + round(unit * sum(each.share for each in self.columns[:n])) for n in range(len(self.columns) + 1)]
+        return [(left, end - gap - left) for left, end in pairwise(edges)]
+
+    def _fitting(self, theme: Theme, text: str, width: int, size: int) -> str:
+        """As the theme fits it; kept, since a table has many cells and is drawn sixty times a second."""
+        key = text, width, size * theme.scale
+        if key not in self._fitted:
+            if len(self._fitted) >= FITTED_KEPT:
+                self._fitted.clear()
+            self._fitted[key] = theme.fitting(text, width, size)
+        return self._fitted[key]
 
     def _draw_value(self, surface: pygame.Surface, theme: Theme, number: int, colour: Colour) -> int:
         """At the right of a row; returns where it begins."""
@@ -152,7 +232,10 @@ class ItemList:
             return False
         if self._slide(x, y):
             return True
-        if isinstance(self.item, Choice):
+        mark = self._marks.get(self.chosen)
+        if mark is not None and mark.collidepoint(x, y):
+            self._change(1)
+        elif isinstance(self.item, Choice):
             value = self._values[self.chosen]
             self._change(-1 if value.x <= x < value.centerx else 1)
         else:

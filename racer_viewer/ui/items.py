@@ -42,6 +42,27 @@ class Button(Item):
 
 
 @dataclass
+class Row(Item):
+    """A line of a table: its label and its cells in columns. Enter does something; left and right mark it.
+
+    marked: None if it cannot be marked. on_mark: told when it is, or no longer; it may set `marked` back.
+    """
+
+    cells: tuple[str, ...] = ()
+    do: Callable[[], None] = lambda: None
+    marked: bool | None = None
+    on_mark: Callable[[bool], None] = lambda on: None
+
+    def accept(self) -> None:
+        self.do()
+
+    def change(self, by: int) -> None:
+        if self.marked is not None:
+            self.marked = not self.marked
+            self.on_mark(self.marked)
+
+
+@dataclass
 class Choice(Item):
     """One of several words."""
 

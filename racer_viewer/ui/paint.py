@@ -11,6 +11,11 @@ from racer_viewer.ui.theme import MARGIN, PADDING, TEXT, TEXT_HUGE, TEXT_LARGE, 
 
 FOOTER_HEIGHT = 40
 """At scale 1 [px]."""
+BAR_WIDTH, BAR_HEIGHT = 420, 10
+"""Of a progress bar in the middle of a window, at scale 1 [px]."""
+STATUS_HEIGHT = 26
+"""At scale 1 [px]."""
+Words = Sequence[tuple[str, Colour]]
 CAP = (46, 54, 60)
 CAP_EDGE = (84, 94, 100)
 SHADE = (6, 9, 12)
@@ -75,6 +80,24 @@ def footer(surface: pygame.Surface, theme: Theme, keys: Sequence[tuple[str, str]
         x += width + theme.px(20)
 
 
+def status_line(surface: pygame.Surface, theme: Theme, left: Words, right: Words = ()) -> None:
+    """A dark line along the top. Where there is no room for all, the words at the left are cut."""
+    height, gap, margin = theme.px(STATUS_HEIGHT), theme.px(18), theme.px(MARGIN)
+    surface.blit(shade((surface.get_width(), height), 190), (0, 0))
+    end = surface.get_width() - margin
+    for text, colour in reversed(right):
+        words = theme.text(text, TEXT_SMALL, colour)
+        end -= words.get_width()
+        surface.blit(words, (end, (height - words.get_height()) // 2))
+        end -= gap
+    x = margin
+    for text, colour in left:
+        fitting = theme.fitting(text, end - x, TEXT_SMALL) if end > x else ""
+        words = theme.text(fitting, TEXT_SMALL, colour)
+        surface.blit(words, (x, (height - words.get_height()) // 2))
+        x += words.get_width() + gap
+
+
 def heading(surface: pygame.Surface, theme: Theme, title: str, subtitle: str = "") -> int:
     """At the top left; returns where it ends [px]."""
     x, y = theme.px(MARGIN * 3), theme.px(MARGIN * 2.2)
@@ -101,6 +124,15 @@ def centred(
     for dx, dy in ((-edge, 0), (edge, 0), (0, -edge), (0, edge), (edge, edge)):
         surface.blit(dark, (x + dx, y + dy))
     surface.blit(line, (x, y))
+
+
+def progress_bar(surface: pygame.Surface, theme: Theme, centre: tuple[int, int], width: int, share: float) -> None:
+    """How far something is, 0 to 1; a little is always there."""
+    bar = pygame.Rect(0, 0, width, theme.px(BAR_HEIGHT))
+    bar.center = centre
+    pygame.draw.rect(surface, theme.palette.line, bar, border_radius=bar.height // 2)
+    bar.width = max(bar.height, round(bar.width * share))
+    pygame.draw.rect(surface, theme.palette.accent, bar, border_radius=bar.height // 2)
 
 
 def toast(surface: pygame.Surface, theme: Theme, text: str) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from racer_env.engine import circuits, load_circuit
 from racer_viewer.agents import bundled_models, load_agent, models_folder
+from racer_viewer.agents.bundled import bundled_tracks
 from racer_viewer.training.evaluation import evaluate
+from racer_viewer.training.presets import preset
 
 README = (models_folder() / "README.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\S+?)(?:,| to |$).*?\n(.*?)(?=^## |\Z)", README, re.DOTALL | re.MULTILINE))
@@ -92,6 +94,18 @@ def test_bundled_models_are_small_and_name_no_path() -> None:
         assert path.stat().st_size < 1_000_000
         with zipfile.ZipFile(path) as archive:
             assert "system_info.txt" not in archive.namelist()
+
+
+def test_where_each_was_trained_is_known() -> None:
+    tracks = bundled_tracks()
+    assert set(tracks) == {path.stem for path in bundled_models()}
+    known = {circuit.id for circuit in circuits()}
+    for name, trained_on in tracks.items():
+        assert trained_on
+        assert {track for track in trained_on if not track.startswith("random:")} <= known
+        if track := re.search(r"track-\d\d$", name):
+            assert trained_on == (track[0],)
+    assert set(tracks["champion"]) == set(preset("ppo", "champion").tracks)
 
 
 def test_a_bare_name_is_a_file_here_before_it_is_a_bundled_model(

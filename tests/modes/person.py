@@ -26,6 +26,12 @@ class Person:
         for _ in range(count):
             self.app.frame(seconds)
 
+    def ticks(self, count: int) -> None:
+        """As if the machine was slow: a picture every quarter of a second. Takes a fraction of the time of frames."""
+        whole, rest = divmod(count, 15)
+        for ticks in [15] * whole + [rest] * bool(rest):
+            self.app.frame(ticks * FRAME * 1.0000001)
+
     def hold(self, *keys: str) -> None:
         for key in keys:
             self._post(pygame.KEYDOWN, key)
@@ -50,6 +56,12 @@ class Person:
         self.frames()
 
     def click(self, x: int, y: int, button: int = pygame.BUTTON_LEFT) -> None:
+        self.button_down(x, y, button)
+        pygame.event.post(pygame.event.Event(pygame.MOUSEBUTTONUP, pos=(x, y), button=button))
+        self.frames()
+
+    def button_down(self, x: int, y: int, button: int = pygame.BUTTON_LEFT) -> None:
+        """Press and hold."""
         pygame.event.post(pygame.event.Event(pygame.MOUSEBUTTONDOWN, pos=(x, y), button=button))
         self.frames()
 

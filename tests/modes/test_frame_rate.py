@@ -39,7 +39,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
                     person.app.frame(seconds)
             replay = play.race.replay()
             assert replay is not None
-            return replay.actions[:DRIVEN_TICKS].tobytes(), list(play.race._passed[0]), replay.ticks
+            return replay.actions[:DRIVEN_TICKS].tobytes(), list(play.race.followed.passed), replay.ticks
         finally:
             person.app.close()
 

@@ -11,22 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pygame
 import pytest
-from numpy.typing import NDArray
+from eyes import SCREEN, Eyes, press
 from xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
-from racer_env.engine import CAR, Simulation, Track, load_circuit
+from racer_env.engine import Simulation, Track, load_circuit
 from racer_viewer.modes.medals import MEDALS
-from racer_viewer.render.overlays import Overlays
-from racer_viewer.snapshot import Look, Snapshot
-from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
+from racer_viewer.ui.theme import ORDINARY
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")]
 
-WINDOW = (1280, 720)
-SCREEN = (1400, 900)
-PLAYER = np.array(ORDINARY.player)
 TARGET_SPEED, LOOK_AHEAD = 42.0, 34.0
 """Of a careful person [units/s], and how far ahead they look [units]."""
 LONGEST_LAP = 120.0
@@ -41,47 +35,6 @@ def screen(tmp_path: Path) -> Iterator[XvfbScreen]:
         yield opened
 
 
-class Eyes:
-    """Finds the car on the map in the corner, and knows where on the track that is."""
-
-    def __init__(self, screen: XvfbScreen, track: Track) -> None:
-        self._screen, self._track = screen, track
-        places = np.array([(-150.0, 90.0), (200.0, -40.0), (0.0, -100.0)])
-        dots = np.array([_dot(_map_picture(track, *place)) for place in places])
-        self._to_world = np.linalg.solve(np.column_stack([dots, np.ones(3)]), places)
-
-    def see(self) -> tuple[float, float] | None:
-        dot = _dot(self.window())
-        return None if dot is None else tuple((np.array([*dot, 1.0]) @ self._to_world).tolist())
-
-    def shows(self, colour: tuple[int, int, int]) -> bool:
-        return bool((self.window() == colour).all(axis=2).any())
-
-    def window(self) -> NDArray[np.uint8]:
-        """The pixels of the app's window."""
-        pixels = self._screen.pixels
-        left, top = (SCREEN[0] - WINDOW[0]) // 2, (SCREEN[1] - WINDOW[1]) // 2
-        return pixels[top : top + WINDOW[1], left : left + WINDOW[0]]
-
-
-def _dot(window: NDArray[np.uint8]) -> tuple[float, float] | None:
-    """The middle of the followed car's dot, in the lower right of the window."""
-    height, width = window.shape[:2]
-    corner = window[height // 2 :, width * 3 // 4 :]
-    rows, columns = np.nonzero((corner == PLAYER).all(axis=2))
-    return None if len(rows) < 8 else (float(columns.mean()), float(rows.mean()))
-
-
-def _map_picture(track: Track, x: float, y: float) -> NDArray[np.uint8]:
-    """What the map looks like with a car here."""
-    cars = np.zeros(1, CAR)
-    cars["x"], cars["y"] = x, y
-    surface = pygame.Surface(WINDOW)
-    snapshot = Snapshot(track, cars, (Look("You", ORDINARY.player),))
-    Overlays(Theme(fitting_scale(WINDOW))).draw(surface, snapshot, ("timing", "map"))
-    return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))
-
-
 def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -93,17 +46,17 @@ def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_
     try:
         eyes = Eyes(screen, track)
         wait_for(lambda: eyes.shows(ORDINARY.accent), "the menu")
-        _press(screen, "Return")
+        press(screen, "Return")
         wait_for(lambda: eyes.shows(MEDALS["gold"]), "the choice of circuits, with its medals")
-        _press(screen, "Return")
+        press(screen, "Return")
         wait_for(lambda: eyes.see() is not None, "the race")
         lap = _drive(screen, eyes, track, data)
         assert 8.0 < lap < LONGEST_LAP
-        _press(screen, "Return")  # again
+        press(screen, "Return")  # again
         wait_for(lambda: eyes.see() is not None, "the race again")
-        _press(screen, "Escape")
+        press(screen, "Escape")
         wait_for(lambda: eyes.see() is None, "the pause, which hides the panels")
-        _press(screen, "Escape")
+        press(screen, "Escape")
         wait_for(lambda: eyes.see() is not None, "the race to go on")
         window = screen.do("getwindowfocus").strip()
         screen.do("windowsize", window, 1000, 600)
@@ -121,17 +74,12 @@ def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_
 
 def _quit(screen: XvfbScreen) -> None:
     """By the keyboard: pause, last line, menu, last line."""
-    _press(screen, "Escape")
-    _press(screen, "Up")
-    _press(screen, "Return")
+    press(screen, "Escape")
+    press(screen, "Up")
+    press(screen, "Return")
     time.sleep(0.2)
-    _press(screen, "Up")
-    _press(screen, "Return")
-
-
-def _press(screen: XvfbScreen, key: str) -> None:
-    screen.do("key", key)
-    time.sleep(0.15)
+    press(screen, "Up")
+    press(screen, "Return")
 
 
 def _drive(screen: XvfbScreen, eyes: Eyes, track: Track, data: Path) -> float:

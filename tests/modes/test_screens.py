@@ -7,6 +7,7 @@ import pytest
 from person import Person
 
 from racer_viewer.modes.choose import ChooseScreen, OpponentsScreen
+from racer_viewer.modes.choose_agent import ChooseAgentScreen
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.menu import MenuScreen
 from racer_viewer.modes.message import MessageScreen
@@ -18,7 +19,8 @@ from racer_viewer.modes.replays_screen import ReplaysScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.screen import Screen
 from racer_viewer.modes.settings_screen import KeysScreen, SettingsScreen
-from racer_viewer.modes.watch import ChooseAgentScreen, WatchScreen
+from racer_viewer.modes.watch import WatchScreen
+from racer_viewer.render.overlays import lap_time
 
 ENTRIES: dict[str, type[Screen]] = {
     "Play": ChooseScreen,
@@ -118,7 +120,7 @@ def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Per
     play = person.top(PlayScreen)
     agent = _champion()
     play._wheel = _Hands(agent, play)  # type: ignore[assignment]
-    person.frames(180 + 8 * 60 + 40)
+    person.ticks(180 + 8 * 60 + 40)
     results = person.top(ResultsScreen)
     assert len(play.race.laps) == 1
     assert results._news == "a new record on this circuit"
@@ -128,14 +130,14 @@ def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Per
     assert "Saved as" in person.app.stage.said
     person.choose("To the menu")
     person.choose("Replays")
-    assert person.top(ReplaysScreen).list.items[0].label == saved.stem
+    assert person.top(ReplaysScreen).list.items[0].hint == saved.name
     person.press("return")
     person.top(ReplayScreen)
     person.frames(60)
     person.press("right", "left", "escape", "escape")
     person.choose("Records")
     records = person.top(RecordsScreen)
-    assert [item.value for item in records.list.items[1:]] == [f"{play.race.laps[0].ticks / 60:.2f} s"]
+    assert [item.cells[0] for item in records.list.items[1:]] == [f"{lap_time(play.race.laps[0].ticks)} s"]  # type: ignore[attr-defined]
     person.press("down", "return")
     person.top(ReplayScreen)
     person.press("escape", "delete")
@@ -149,7 +151,7 @@ def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
     person.choose("Start")
     play = person.top(PlayScreen)
     play._wheel = _Hands(_champion(), play)  # type: ignore[assignment]
-    person.frames(180 + 8 * 60 + 40)
+    person.ticks(180 + 8 * 60 + 40)
     lap = play.race.laps[0].ticks
     person.choose("To the menu")
     person.choose("Play")
@@ -157,7 +159,7 @@ def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
     again = person.top(PlayScreen)
     assert again.race.ghost is not None
     assert [look.ghost for look in again.after.looks] == [False, True]
-    person.frames(180 + 60)
+    person.ticks(180 + 60)
     timing = again.after.timing
     assert timing is not None
     assert timing.best == lap

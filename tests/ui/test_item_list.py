@@ -1,14 +1,18 @@
 """Lists are moved through, pressed and changed alike by keys and by the mouse."""
 
+from functools import partial
+from itertools import pairwise
+
 import pygame
 import pytest
 
 from racer_viewer.ui.intents import Click, Do, Drag, Point, Scroll
-from racer_viewer.ui.item_list import ItemList
-from racer_viewer.ui.items import Button, Choice, Slider, toggle
-from racer_viewer.ui.theme import Theme
+from racer_viewer.ui.item_list import Column, ItemList
+from racer_viewer.ui.items import Button, Choice, Row, Slider, toggle
+from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Theme
 
 AREA = pygame.Rect(20, 30, 500, 300)
+COLUMNS = (Column("Name", 2.0), Column("Trained on", 1.0), Column("Lap", 1.0, right=True))
 
 
 @pytest.fixture(autouse=True)
@@ -99,4 +103,97 @@ def test_a_long_list_scrolls_to_what_is_chosen() -> None:
     assert len(listed._rows) == len(shown)
     listed.handle(Scroll(1.0, 100, 100))
     assert listed.chosen == 38
+    assert all(AREA.contains(row) for row in listed._rows.values())
+
+
+def table(*rows: Row) -> ItemList:
+    return drawn(ItemList(rows, COLUMNS))
+
+
+def test_enter_opens_a_row_and_left_and_right_mark_it() -> None:
+    opened: list[str] = []
+    marks: list[bool] = []
+    row = Row("a", cells=("x", "y"), do=lambda: opened.append("a"), marked=False, on_mark=marks.append)
+    listed = table(row)
+    listed.handle(Do.RIGHT)
+    assert row.marked
+    listed.handle(Do.LEFT)
+    assert not row.marked
+    listed.handle(Do.ACCEPT)
+    assert (opened, marks) == (["a"], [True, False])
+
+
+def test_who_is_told_of_a_mark_may_take_it_back() -> None:
+    row = Row("a", marked=False)
+    row.on_mark = lambda on: setattr(row, "marked", False)
+    table(row).handle(Do.RIGHT)
+    assert row.marked is False
+
+
+def test_a_click_on_the_box_marks_and_a_click_elsewhere_opens() -> None:
+    opened: list[str] = []
+    first, second = (Row(name, do=partial(opened.append, name), marked=False) for name in "ab")
+    listed = table(first, second)
+    listed.handle(Click(*listed._marks[1].center))
+    assert (first.marked, second.marked, opened) == (False, True, [])
+    listed.handle(Click(*listed._rows[0].center))
+    assert (first.marked, opened) == (False, ["a"])
+
+
+def test_a_row_that_cannot_be_marked_has_no_box() -> None:
+    opened: list[str] = []
+    listed = table(Row("a", marked=True), Row("b", do=lambda: opened.append("b")))
+    assert set(listed._marks) == {0}
+    listed.handle(Click(listed._marks[0].centerx, listed._rows[1].centery))
+    assert opened == ["b"]
+    listed.handle(Do.RIGHT)
+    assert listed.items[1].marked is None  # type: ignore[attr-defined]
+
+
+def test_the_header_is_above_the_first_row_and_below_what_is_no_row() -> None:
+    listed = drawn(ItemList([Choice("circuit", options=("x", "y")), Row("a"), Row("b")], COLUMNS))
+    gaps = [listed._rows[n + 1].top - listed._rows[n].bottom for n in range(2)]
+    assert gaps[0] > gaps[1] + Theme().line_height(TEXT_SMALL)
+    without = drawn(ItemList([Choice("circuit", options=("x", "y")), Row("a"), Row("b")]))
+    assert without._rows[1].top == without._rows[0].bottom + gaps[1]
+
+
+def test_cells_stay_within_their_columns_and_long_ones_end_with_an_ellipsis() -> None:
+    listed = table(Row("n" * 99, cells=("c" * 99, "l" * 99), marked=False))
+    places = listed._places(Theme(), listed._rows[0])
+    for (left, width), (following, _) in pairwise(places):
+        assert left + width < following
+    assert places[-1][0] + places[-1][1] <= listed._rows[0].right
+    fitted = [
+        listed._fitting(Theme(), letter * 99, width, TEXT) for letter, (_, width) in zip("ncl", places, strict=True)
+    ]
+    assert all(text.endswith("…") for text in fitted)
+    assert all(Theme().width(text) <= width for text, (_, width) in zip(fitted, places, strict=True))
+
+
+def test_a_column_at_the_right_ends_where_the_column_ends() -> None:
+    rows = [Row("chosen"), Row("", cells=("", "9")), Row("", cells=("", "123.45"))]
+    listed = ItemList(rows, COLUMNS)
+    listed.draw(surface := pygame.Surface((600, 400)), Theme(), AREA)
+    x, width = listed._places(Theme(), listed._rows[1])[2]
+    ends = []
+    for number in (1, 2):
+        row = listed._rows[number]
+        lit = [
+            at
+            for at in range(row.x, row.right)
+            if any(surface.get_at((at, y))[0] > 200 for y in range(row.y, row.bottom))
+        ]
+        ends.append(max(lit))
+    assert ends == pytest.approx([x + width] * 2, abs=4)
+
+
+def test_a_long_table_keeps_its_header_and_stays_within_its_area() -> None:
+    listed = drawn(
+        ItemList([Choice("circuit", options=("x",)), *(Row(str(n), marked=False) for n in range(40))], COLUMNS)
+    )
+    listed.handle(Do.UP)
+    drawn(listed)
+    assert 40 in listed._rows
+    assert min(row.top for row in listed._rows.values()) > AREA.top + Theme().line_height(TEXT_SMALL)
     assert all(AREA.contains(row) for row in listed._rows.values())

@@ -1,0 +1,93 @@
+"""`--record`: films of watching and of replays, made without a window."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from racer_env.errors import RacerError
+from racer_viewer.agents import CHAMPION
+from racer_viewer.films.film import check_place
+from racer_viewer.films.maker import FilmLook
+from racer_viewer.films.progress import FilmProgress
+from racer_viewer.folders import data_folder
+from racer_viewer.modes.drive import Drive
+from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.known_circuits import circuit_of
+from racer_viewer.modes.race import RaceSetup
+from racer_viewer.modes.replay_screen import ReplayScreen
+from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.watch import WatchScreen, entrants_of
+from racer_viewer.offscreen import film_screen, offscreen_stage
+from racer_viewer.progress import prepare_engine
+from racer_viewer.replays import Replay, trace_replay
+
+if TYPE_CHECKING:
+    from racer_viewer.modes.link import BridgeAddress
+
+TICKS_PER_SECOND = 60
+FILMED_LAPS = 2
+"""By a film that is not told how long it shall be."""
+
+
+def film_watch(options: argparse.Namespace, bridge: BridgeAddress | None) -> int:
+    """A film of agents that drive; the champion, if nobody is named."""
+    stage = _prepare(options)
+    models = options.models or [Path(CHAMPION)]
+    circuit = options.track or circuit_of(stage.settings)
+    setup = RaceSetup(circuit, entrants_of(models, stage.theme.palette), bridge=bridge)
+    race = setup.open()
+    screen = WatchScreen(stage, setup, race)
+    screen.drive = Drive(race)  # in this very thread also over a bridge: a film waits for every tick
+    if options.stochastic:
+        screen.draw_actions(True)
+    return _film(
+        options, stage, screen, None, lambda: screen.number > 1 or len(race.cars[0].stopwatch.laps) >= FILMED_LAPS
+    )
+
+
+def film_replays(options: argparse.Namespace, replays: Sequence[Replay]) -> int:
+    """A film of drives that were kept, from their start to the end of the longest."""
+    stage = _prepare(options)
+    screen = ReplayScreen(stage, [trace_replay(replay) for replay in replays])
+    return _film(options, stage, screen, screen.length + 1)
+
+
+def _prepare(options: argparse.Namespace) -> Stage:
+    check_place(options.record)
+    prepare_engine()
+    stage = offscreen_stage(data_folder(options.data_dir))
+    stage.room.wait()
+    stage.fit(options.size)
+    return stage
+
+
+def _film(
+    options: argparse.Namespace,
+    stage: Stage,
+    screen: DrivingScreen,
+    frames: int | None,
+    until: Callable[[], bool] = lambda: False,
+) -> int:
+    """So many frames, or until something has happened, unless the user says how long."""
+    settings = stage.settings
+    if options.seconds is not None:
+        frames, until = max(1, round(options.seconds * TICKS_PER_SECOND)), lambda: False
+    look = FilmLook(options.size, settings.overlays, settings.units, stage.theme.palette, settings.ui_scale)
+    stage.push(screen)
+    try:
+        with FilmProgress(known=frames is not None) as progress:
+            film = film_screen(screen, options.record, look, frames, lambda: until() or _gone(stage, screen), progress)
+        if _gone(stage, screen):
+            raise RacerError(f"{film}; then the bridge was gone")
+    finally:
+        stage.quit()
+    progress.tell(film)
+    return 0
+
+
+def _gone(stage: Stage, screen: DrivingScreen) -> bool:
+    """Whether something came in between: the bridge is lost."""
+    return stage.top is not screen

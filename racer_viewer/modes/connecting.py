@@ -1,0 +1,114 @@
+"""Opening a race: at once, or, where its cars are on a bridge, as soon as that answers. Esc goes back meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from racer_env.errors import RacerError
+from racer_viewer.modes.loading import when_ready
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.race import Race, RaceSetup
+from racer_viewer.modes.screen import Key, Screen, Stage
+from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.items import Button
+from racer_viewer.ui.paint import centred, footer, shade
+from racer_viewer.ui.theme import TEXT, TEXT_LARGE
+
+if TYPE_CHECKING:
+    import pygame
+
+DOT_TICKS = 24
+
+
+def open_race(app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
+    """Begin a race and go on with it; what the user can do something about is shown as a message instead."""
+    when_ready(app, lambda: _open(app, setup, then))
+
+
+def _open(app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
+    if setup.bridge is not None:
+        app.push(ConnectingScreen(app, setup, then))
+        return
+    try:
+        race = setup.open()
+    except (RacerError, OSError) as error:
+        app.push(MessageScreen(app, "That did not work", str(error)))
+    else:
+        then(race)
+
+
+@dataclass
+class _Attempt:
+    """Somebody trying to connect. A race that nobody waits for any more is closed again."""
+
+    setup: RaceSetup
+    race: Race | None = None
+    problem: str = ""
+    given_up: bool = False
+
+    def run(self) -> None:
+        try:
+            self.race = self.setup.open()
+        except Exception as error:
+            self.problem = str(error)
+        if self.given_up and self.race is not None:
+            self.race.close()
+
+
+class ConnectingScreen(Screen):
+    see_through = True
+
+    def __init__(self, app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
+        super().__init__(app)
+        self._setup, self._then, self._ticks = setup, then, 0
+        self._attempt = _Attempt(setup)
+        Thread(target=self._attempt.run, name="racer-connect", daemon=True).start()
+
+    @property
+    def _url(self) -> str:
+        return self._setup.bridge.url if self._setup.bridge else ""
+
+    def keys(self) -> tuple[Key, ...]:
+        return (("Esc", "back"),)
+
+    def handle(self, intent: Intent) -> None:
+        if intent == Do.BACK:
+            self.app.pop()
+
+    def tick(self, controls: Controls) -> None:
+        self._ticks += 1
+        if self._attempt.race is not None:
+            race, self._attempt.race = self._attempt.race, None
+            self.app.pop()
+            self._then(race)
+        elif self._attempt.problem:
+            self.app.pop()
+            self.app.push(
+                MessageScreen(
+                    self.app,
+                    "No connection",
+                    self._attempt.problem,
+                    [Button("Try again", do=self._again), Button("Back", do=self.app.pop)],
+                )
+            )
+
+    def closed(self) -> None:
+        self._attempt.given_up = True
+        if self._attempt.race is not None:
+            self._attempt.race.close()
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        theme = self.app.theme
+        surface.blit(shade(surface.get_size(), 200), (0, 0))
+        middle = surface.get_height() // 2
+        centred(surface, theme, "Connecting" + "." * (self._ticks // DOT_TICKS % 4), middle - theme.px(44), TEXT_LARGE)
+        url = theme.fitting(self._url, surface.get_width() - theme.px(80))
+        centred(surface, theme, url, middle + theme.px(12), TEXT, theme.palette.faint)
+        footer(surface, theme, self.keys())
+
+    def _again(self) -> None:
+        self.app.pop()
+        self.app.push(ConnectingScreen(self.app, self._setup, self._then))

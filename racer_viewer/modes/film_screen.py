@@ -1,0 +1,224 @@
+"""Recording what is driven in the window, and making a film of it."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pygame
+
+from racer_viewer.films.development import Development
+from racer_viewer.films.film import Film, FilmError, can_write_mp4, check_place
+from racer_viewer.films.gif import fitting_size
+from racer_viewer.films.maker import FilmLook
+from racer_viewer.films.progress import FilmProgress
+from racer_viewer.films.roll import Roll, take_shot
+from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.screen import Key, Screen, Stage
+from racer_viewer.ui.bindings import FIXED, key_name
+from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.paint import BAR_HEIGHT, SHADE, STATUS_HEIGHT, footer, progress_bar, shade
+from racer_viewer.ui.theme import CORNER, MARGIN, TEXT, TEXT_LARGE, TEXT_SMALL, Theme
+
+BUDGET = 0.02
+"""For drawing the film between two pictures of the window [s]."""
+PICTURE_WIDTH = 480
+"""Of the last picture of the film, and of the bar below it, at scale 1 [px]."""
+RED = (236, 48, 40)
+NO_FILM = "The film could not be made"
+RECORD_KEY = key_name(FIXED[Do.RECORD][0])
+
+
+class Recorder:
+    """Has at most one roll in work: that of the driving screen that was on top when it began."""
+
+    def __init__(self, app: Stage) -> None:
+        self._app = app
+        self._roll: Roll | None = None
+        self._developments: list[Development] = []
+
+    @property
+    def recording(self) -> bool:
+        return self._roll is not None
+
+    def press(self, size: tuple[int, int]) -> None:
+        """The key: begin, or end, in a window of this size."""
+        if self.recording:
+            self._develop()
+        elif isinstance(self._app.top, DrivingScreen):
+            self.begin(self._app.top, size)
+        else:
+            self._app.say(f"{RECORD_KEY} records while a car is on the road")
+
+    def begin_with(self, screen: Screen, size: tuple[int, int], path: Path) -> Path | None:
+        """Begin if a car is on the road; returns the path as long as it waits for one."""
+        if self.recording or not isinstance(screen, DrivingScreen):
+            return path
+        self.begin(screen, size, path)
+        return None
+
+    def begin(self, screen: DrivingScreen, size: tuple[int, int], path: Path | None = None) -> None:
+        """From what the screen shows now on; without a path into the folder of films."""
+        try:
+            self._path = path or _new_path(self._app.data / "films")
+            check_place(self._path)
+        except (FilmError, OSError) as error:
+            self._app.push(MessageScreen(self._app, NO_FILM, str(error)))
+            return
+        self._screen, self._size, self._roll = screen, size, Roll()
+        self._take(self._roll)
+        self._app.say(f"Recording: {RECORD_KEY} again makes the film")
+
+    def after_tick(self, ticked: Screen) -> None:
+        """A sixtieth of a second has passed for this screen."""
+        self._developments = [each for each in self._developments if not each.over]
+        roll = self._roll
+        if roll is None:
+            return
+        if ticked is self._screen:
+            self._take(roll)
+            if roll.full:
+                self._develop()
+                self._app.say(f"A film has at most {roll.seconds / 60:.0f} minutes")
+        elif self._screen not in self._app.screens:
+            self._develop()
+
+    def draw(self, surface: pygame.Surface) -> None:
+        """A red dot and the time, over everything."""
+        if self._roll is not None:
+            _draw_sign(surface, self._app.theme, self._roll.seconds)
+
+    def close(self) -> None:
+        """The window is gone: finish what is not finished, and show at the terminal how far it is."""
+        if self._roll is not None:
+            self._developments.append(self._development(self._roll))
+            self._roll = None
+        for development in self._developments:
+            if not development.over:
+                with FilmProgress() as progress:
+                    film = development.finish(progress)
+                progress.tell(film)
+
+    def _take(self, roll: Roll) -> None:
+        screen = self._screen
+        roll.add(take_shot(screen.moment(), screen.camera, self._size, self._app.settings.overlays))
+
+    def _develop(self) -> None:
+        roll, self._roll = self._roll, None
+        if roll is not None:
+            development = self._development(roll)
+            self._developments.append(development)
+            self._app.push(FilmScreen(self._app, development))
+
+    def _development(self, roll: Roll) -> Development:
+        settings = self._app.settings
+        look = FilmLook(
+            size=fitting_size(self._size) if self._path.suffix.lower() == ".gif" else self._size,
+            shown=settings.overlays,
+            units=settings.units,
+            palette=self._app.theme.palette,
+            letters=settings.ui_scale,
+        )
+        return Development(roll, self._path, look)
+
+
+class FilmScreen(Screen):
+    """Draws and writes the film while the window stays alive."""
+
+    see_through = True
+
+    def __init__(self, app: Stage, development: Development) -> None:
+        super().__init__(app)
+        self.development = development
+        self._seen = False
+        """Whether the window has shown how far it is since the last work."""
+
+    def keys(self) -> tuple[Key, ...]:
+        return (("Esc", "cancel"),)
+
+    def handle(self, intent: Intent) -> None:
+        if intent == Do.BACK:
+            self.development.cancel()
+            self.app.pop()
+            self.app.say("The film was cancelled, nothing is left of it")
+
+    def tick(self, controls: Controls) -> None:
+        """Works once between two pictures of the window, however many ticks that is."""
+        if not self._seen:
+            return
+        self._seen = False
+        end = time.perf_counter() + BUDGET
+        try:
+            film = self.development.step()
+            while film is None and time.perf_counter() < end and self.development.done < self.development.total:
+                film = self.development.step()
+        except FilmError as error:
+            self.app.pop()
+            self.app.push(MessageScreen(self.app, NO_FILM, str(error)))
+            return
+        if film is not None:
+            self.app.pop()
+            self.app.say(_where(film))
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        self._seen = True
+        theme, development = self.app.theme, self.development
+        surface.blit(shade(surface.get_size(), 225), (0, 0))
+        x, y = surface.get_width() // 2, theme.px(2.2 * MARGIN)
+        title = theme.text("Making the film", TEXT_LARGE)
+        surface.blit(title, title.get_rect(midtop=(x, y)))
+        y += title.get_height() + theme.px(MARGIN)
+        y = self._draw_picture(surface, x, y) + theme.px(MARGIN)
+        width, share = theme.px(PICTURE_WIDTH), development.done / development.total
+        progress_bar(surface, theme, (x, y + theme.px(BAR_HEIGHT) // 2), width, share)
+        y += theme.px(BAR_HEIGHT) + theme.px(MARGIN)
+        drawn = development.done < development.total
+        line = f"{development.done} of {development.total} frames" if drawn else "The last frames are written"
+        for words, size, colour in (
+            (line, TEXT, theme.palette.text),
+            (str(development.path), TEXT_SMALL, theme.palette.faint),
+        ):
+            text = theme.text(theme.fitting(words, surface.get_width() - 2 * theme.px(MARGIN), size), size, colour)
+            surface.blit(text, text.get_rect(midtop=(x, y)))
+            y += text.get_height() + theme.px(6)
+        footer(surface, theme, self.keys())
+
+    def _draw_picture(self, surface: pygame.Surface, x: int, y: int) -> int:
+        """The last one of the film, small; returns where it ends [px]."""
+        theme, picture = self.app.theme, self.development.picture
+        width, height = self.development.size
+        frame = pygame.Rect(0, 0, theme.px(PICTURE_WIDTH), round(theme.px(PICTURE_WIDTH) * height / width))
+        frame.midtop = x, y
+        pygame.draw.rect(surface, theme.palette.line, frame.inflate(2, 2), 1)
+        if picture is not None:
+            surface.blit(pygame.transform.smoothscale(picture, frame.size), frame)
+        return frame.bottom
+
+
+def _new_path(folder: Path) -> Path:
+    """Of a film that is not there yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name, ending = f"racer-{datetime.now():%Y%m%d-%H%M%S}", "mp4" if can_write_mp4() else "gif"
+    path, number = folder / f"{name}.{ending}", 1
+    while path.exists():
+        number += 1
+        path = folder / f"{name}-{number}.{ending}"
+    return path
+
+
+def _where(film: Film) -> str:
+    return f"{film.seconds:.1f} s of film saved as {film.path}"
+
+
+def _draw_sign(surface: pygame.Surface, theme: Theme, seconds: float) -> None:
+    """Where nothing else ever lies: in the middle of the line at the top."""
+    radius, gap = theme.px(5), theme.px(8)
+    text = theme.text(f"REC {int(seconds) // 60}:{int(seconds) % 60:02}", TEXT_SMALL)
+    plate = pygame.Rect(0, 0, 2 * radius + text.get_width() + 3 * gap, theme.px(STATUS_HEIGHT))
+    plate.centerx = surface.get_width() // 2
+    corner = theme.px(CORNER)
+    pygame.draw.rect(surface, SHADE, plate, border_bottom_left_radius=corner, border_bottom_right_radius=corner)
+    pygame.draw.aacircle(surface, RED, (plate.left + gap + radius, plate.centery), radius)
+    surface.blit(text, text.get_rect(midright=(plate.right - gap, plate.centery)))

@@ -1,0 +1,20 @@
+"""Keeping what was driven, as a replay file among the user's own."""
+
+from __future__ import annotations
+
+from racer_env.errors import RacerError
+from racer_viewer.modes.screen import Stage
+from racer_viewer.replays import Replay, file_name, save_replay
+
+
+def keep_replay(app: Stage, replay: Replay | None) -> None:
+    """Save it, and say where; None is what was driven before the first tick."""
+    if replay is None:
+        app.say("Nothing was driven yet")
+        return
+    path = app.data / "replays" / file_name(replay)
+    try:
+        save_replay(replay, path)
+        app.say(f"Saved as {path}")
+    except (RacerError, OSError) as error:
+        app.say(str(error))

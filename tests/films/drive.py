@@ -1,0 +1,60 @@
+"""Moments of a drive, and pictures of them that are drawn without a film."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pygame
+from numpy.typing import NDArray
+
+from racer_env.engine import Simulation, load_circuit
+from racer_viewer.agents import CHAMPION, load_agent
+from racer_viewer.films.maker import FilmLook
+from racer_viewer.render.overlays import Overlays
+from racer_viewer.render.scene import Scene, SceneOptions
+from racer_viewer.snapshot import Look, Moment, Snapshot, Timing
+from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
+
+Pixels = NDArray[np.uint8]
+"""Rows, columns, colours."""
+
+
+def drive(moments: int) -> list[Moment]:
+    """From the start, a tick from each to the next."""
+    agent, simulation = load_agent(CHAMPION), Simulation(load_circuit("track-01"))
+    after = _snapshot(simulation)
+    driven = [Moment(after, after)]
+    for _ in range(moments - 1):
+        simulation.step(agent.act(simulation.result.observations))
+        before, after = after, _snapshot(simulation)
+        driven.append(Moment(before, after))
+    return driven
+
+
+def _snapshot(simulation: Simulation) -> Snapshot:
+    car = simulation.cars[0]
+    timing = Timing(int(car.lap), int(car.lap_ticks), int(car.last_lap_ticks) or None, None, None)
+    seen = simulation.result.observations[0].copy()
+    return Snapshot(
+        simulation.track, np.array(simulation.cars), (Look("A", ORDINARY.player),), observation=seen, timing=timing
+    )
+
+
+def pictures(moments: Sequence[Moment], look: FilmLook, numbers: Sequence[int]) -> list[Pixels]:
+    """How some of the moments look after all those before them."""
+    theme = Theme(fitting_scale(look.size), look.palette)
+    scene, overlays = Scene(theme, patient=True), Overlays(theme, patient=True)
+    scene.camera.mode = look.camera
+    surface = pygame.Surface(look.size, depth=32)
+    options = SceneOptions("rays" in look.shown, "gates" in look.shown, "names" in look.shown)
+    drawn: dict[int, Pixels] = {}
+    for number, moment in enumerate(moments):
+        if number == 0 or moment.after is not moments[number - 1].after:
+            scene.tick(moment.after)
+            overlays.tick(moment.after)
+        if number in numbers:
+            scene.draw(surface, moment.before, moment.after, moment.share, options)
+            overlays.draw(surface, moment.after, look.shown, look.units)
+            drawn[number] = pygame.surfarray.array3d(surface).swapaxes(0, 1)
+    return [drawn[number] for number in numbers]

@@ -1,0 +1,85 @@
+"""Films without a window: a driving screen is ticked for every frame, and nothing else is needed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from racer_viewer.agents import bundled_models
+from racer_viewer.films.film import FilmError
+from racer_viewer.films.maker import FilmLook
+from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.watch import open_watch
+from racer_viewer.offscreen import film_lap, film_screen, offscreen_stage
+from racer_viewer.settings import Settings, SettingsFile
+from racer_viewer.snapshot import Moment
+from racer_viewer.ui.intents import Controls
+from tests.films.drive import pictures
+from tests.films.film_files import nothing_in, watch
+
+SMALL = FilmLook(size=(192, 108))
+
+
+class Driven(DrivingScreen):
+    """Shows what was driven already."""
+
+    def __init__(self, folder: Path, moments: list[Moment]) -> None:
+        self.moments, self.ticks = moments, 0
+        super().__init__(offscreen_stage(folder), moments[0].after)
+
+    def tick(self, controls: Controls) -> None:
+        self.ticks += 1
+        self.show(self.moments[self.ticks].after)
+
+
+def test_a_stage_without_a_window_has_the_settings_and_is_silent(tmp_path: Path) -> None:
+    SettingsFile(tmp_path).save(Settings(units="mph"))
+    stage = offscreen_stage(tmp_path)
+    assert stage.settings.units == "mph"
+    assert stage.data == tmp_path
+    assert not stage.room.ready
+    stage.speaker.play("accept")
+    stage.speaker.resume()
+    assert stage.speaker.playing == {}
+
+
+def test_the_first_frame_is_the_screen_as_it_is_and_each_other_one_a_tick_later(
+    tmp_path: Path, folder: Path, ten_seconds: list[Moment]
+) -> None:
+    screen = Driven(tmp_path, ten_seconds)
+    parts: list[float] = []
+    film = film_screen(screen, folder / "a.png", SMALL, 20, progress=parts.append)
+    assert (film.frames, screen.ticks) == (20, 19)
+    assert parts == [number / 20 for number in range(2, 21)]
+    for number, right in enumerate(pictures(ten_seconds[:20], SMALL, range(20)), 1):
+        assert np.array_equal(np.asarray(Image.open(folder / f"a-{number:04}.png")), right), number
+
+
+def test_a_film_ends_when_it_is_told_and_shows_why(tmp_path: Path, folder: Path, ten_seconds: list[Moment]) -> None:
+    screen = Driven(tmp_path, ten_seconds)
+    film = film_screen(screen, folder / "a.mp4", SMALL, None, until=lambda: screen.ticks == 30)
+    assert film.frames == watch(film.path).frames == 31
+
+
+def test_a_screen_that_fails_leaves_nothing(tmp_path: Path, folder: Path, ten_seconds: list[Moment]) -> None:
+    with pytest.raises(IndexError):
+        film_screen(Driven(tmp_path, ten_seconds[:10]), folder / "a.mp4", SMALL, 60)
+    assert nothing_in(folder)
+
+
+def test_an_agent_is_filmed_from_the_first_tick_on(tmp_path: Path, folder: Path) -> None:
+    stage = offscreen_stage(tmp_path)
+    stage.room.wait()
+    open_watch(stage, bundled_models()[:1], "track-01")
+    screen = stage.top
+    assert isinstance(screen, DrivingScreen)
+    film_screen(screen, folder / "a.gif", SMALL, 60)
+    assert watch(folder / "a.gif").seconds == 1.0
+    assert int(screen.after.car["step_count"]) == 59
+    stage.quit()
+
+
+def test_a_lap_that_cannot_be_filmed_gives_its_reason(folder: Path) -> None:
+    with pytest.raises(FilmError, match="track-99"):
+        film_lap(folder / "lap.gif", "track-99")

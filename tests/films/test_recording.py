@@ -1,0 +1,354 @@
+"""Recording in the window: F10 begins and ends it, and what comes out is what was to be seen, tick by tick."""
+
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pygame
+import pytest
+from PIL import Image
+
+from racer_viewer.agents import bundled_models
+from racer_viewer.films import gif
+from racer_viewer.films.maker import FilmLook
+from racer_viewer.films.mp4 import Mp4Writer
+from racer_viewer.films.roll import Roll
+from racer_viewer.modes import film_screen
+from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.film_screen import FilmScreen
+from racer_viewer.modes.menu import MenuScreen
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.pause import PauseScreen
+from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.watch import open_watch
+from racer_viewer.snapshot import Moment, Snapshot
+from tests.films.conftest import WINDOW
+from tests.films.drive import Pixels, pictures
+from tests.films.film_files import difference, ffmpegs, nothing_in, watch
+from tests.modes.person import Person
+
+LIMIT = 3000
+"""Frames of the window that a film may take to be made."""
+
+
+def watching(person: Person) -> DrivingScreen:
+    open_watch(person.app.stage, bundled_models()[:1], "track-01")
+    return person.top(DrivingScreen)
+
+
+def press_record(person: Person) -> None:
+    """Without time passing."""
+    person.hold("f10")
+    person.let_go("f10")
+    person.app.frame(0.0)
+
+
+def wait_for_film(person: Person) -> Path:
+    """Until the film is made; returns where it is said to be."""
+    person.top(FilmScreen)
+    for _ in range(LIMIT):
+        if not isinstance(person.app.stage.top, FilmScreen):
+            break
+        person.frames()
+    said = person.app.stage.said
+    assert "saved as" in said, said
+    return Path(said.split("saved as ")[1])
+
+
+def roll_of(person: Person) -> Roll:
+    recorder = person.app._recorder
+    assert recorder is not None
+    assert recorder._roll is not None
+    return recorder._roll
+
+
+def window_look(person: Person, size: tuple[int, int] = WINDOW) -> FilmLook:
+    return FilmLook(size=size, shown=person.app.stage.settings.overlays)
+
+
+def ticks(moments: list[Moment]) -> list[int]:
+    return [int(moment.after.car["step_count"]) for moment in moments]
+
+
+@pytest.mark.parametrize("seconds", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_film_has_60_frames_a_second_however_slow_the_window_is(person: Person, seconds: int) -> None:
+    """Six ticks between two pictures of the window: none is missing in the film."""
+    frames = 60 * seconds
+    screen = watching(person)
+    moments = [screen.moment()]
+    screen.show = _noting(screen, moments)  # type: ignore[method-assign]
+    press_record(person)
+    while len(moments) < frames - 6:
+        person.frames(1, seconds=0.1)
+    while len(moments) < frames:
+        person.frames(1, seconds=1 / 60)
+    press_record(person)
+    path = wait_for_film(person)
+    assert ticks(moments) == list(range(frames))
+    assert path.parent == person.data / "films"
+    assert path.suffix == ".mp4"
+    seen = watch(path)
+    assert (seen.frames, seen.seconds) == (frames, seconds)
+    numbers = [0, frames // 2, frames - 2, frames - 1]
+    first, later, before_last, last = pictures(moments, window_look(person), numbers)
+    assert difference(seen.first, first) < 0.6 * difference(seen.first, later)
+    assert difference(seen.last, last) < 0.6 * difference(seen.last, before_last)
+    assert not ffmpegs(path.parent)
+
+
+def _noting(screen: DrivingScreen, moments: list[Moment]):  # type: ignore[no-untyped-def]
+    show = screen.show
+
+    def show_and_note(snapshot: Snapshot) -> None:
+        show(snapshot)
+        moments.append(Moment(screen.before, screen.after))
+
+    return show_and_note
+
+
+def test_pngs_are_to_the_pixel_what_was_to_be_seen(person: Person, folder: Path) -> None:
+    """From the first car on the road on, as `play --record` asks for it."""
+    person.app.record_to(folder / "drive.png")
+    person.frames(5)
+    screen = watching(person)
+    moments = [screen.moment()]
+    for _ in range(11):
+        person.frames()
+        moments.append(screen.moment())
+    press_record(person)
+    assert wait_for_film(person) == folder / "drive-0001.png"
+    assert len(list(folder.iterdir())) == 12
+    for number, right in enumerate(pictures(moments, window_look(person), range(12)), 1):
+        assert np.array_equal(_read(folder / f"drive-{number:04}.png"), right), number
+
+
+def _read(path: Path) -> Pixels:
+    return np.asarray(Image.open(path))
+
+
+def test_a_film_shows_the_overlays_and_the_view_of_each_moment(person: Person, folder: Path) -> None:
+    person.app.record_to(folder / "drive.png")
+    screen = watching(person)
+    person.frames(3)
+    person.press("c", "7", "6", "9", "1")
+    person.frames(26)
+    press_record(person)
+    wait_for_film(person)
+    shown = _read(sorted(folder.iterdir())[-1])
+    surface = pygame.Surface(WINDOW, depth=32)
+    screen._scene._patient = True
+    screen.draw(surface, 1.0)
+    whole = pygame.surfarray.array3d(surface).swapaxes(0, 1)
+    middle = slice(150, 400), slice(200, 760)
+    assert difference(shown[middle], whole[middle]) < 0.5, "the whole circuit from afar, without panels"
+    assert difference(_read(folder / "drive-0001.png")[middle], whole[middle]) > 20.0, "and near at first"
+
+
+def test_without_ffmpeg_it_is_a_gif_of_modest_size(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    screen = watching(person)
+    moments = [screen.moment()]
+    press_record(person)
+    for _ in range(29):
+        person.frames()
+        moments.append(screen.moment())
+    press_record(person)
+    path = wait_for_film(person)
+    assert path.suffix == ".gif"
+    seen = watch(path)
+    assert (seen.frames, seen.seconds) == (10, 0.5)
+    assert seen.first.shape == (405, gif.WIDEST, 3)
+    (last,) = pictures(moments, window_look(person, (gif.WIDEST, 405)), [27])
+    assert difference(seen.last, last) < 8.0
+
+
+def test_where_nothing_drives_it_is_told_when_f10_works(person: Person) -> None:
+    person.press("f10")
+    assert "while a car is on the road" in person.app.stage.said
+    person.choose("Settings")
+    person.press("f10")
+    person.frames(3)
+    assert not (person.data / "films").exists()
+
+
+def test_a_red_dot_is_shown_while_recording_and_is_not_in_the_film(person: Person) -> None:
+    watching(person)
+    person.frames(2)
+    assert not _has_red_dot(person.picture())
+    press_record(person)
+    person.frames(2)
+    assert _has_red_dot(person.picture())
+    press_record(person)
+    assert not _has_red_dot(person.picture())
+    film = watch(wait_for_film(person))
+    assert not (film.last[:26, 430:530] == film_screen.RED).all(axis=2).any()
+    assert difference(film.last[:26], np.full((26, 960, 3), film_screen.RED)) > 50
+
+
+def _has_red_dot(picture: pygame.Surface) -> bool:
+    pixels = pygame.surfarray.array3d(picture)
+    return bool((pixels[400:560, :30] == film_screen.RED).all(axis=2).any())
+
+
+def test_the_window_stays_alive_while_a_film_is_made(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many ticks are due, it works once between two pictures, and no longer than it may."""
+    watching(person)
+    press_record(person)
+    person.frames(20)
+    press_record(person)
+    making = person.top(FilmScreen)
+    steps: list[int] = []
+    step = making.development.step
+    monkeypatch.setattr(making.development, "step", lambda: (steps.append(1), step())[1])
+    monkeypatch.setattr(film_screen, "BUDGET", 0.0)
+    person.frames(1, seconds=0.25)
+    person.frames(1, seconds=0.25)
+    assert len(steps) == 2
+    assert making.development.done == 2
+    monkeypatch.undo()
+    wait_for_film(person)
+
+
+def test_pausing_adds_no_frames(person: Person) -> None:
+    person.choose("Play")
+    person.choose("Start")
+    person.top(PlayScreen)
+    press_record(person)
+    person.frames(10)
+    person.press("escape")
+    person.top(PauseScreen)
+    person.frames(20)
+    assert len(roll_of(person)) == 11
+    person.choose("Go on")
+    person.frames(5)
+    assert len(roll_of(person)) == 11 + 1 + 5, "the first tick came with the key"
+
+
+def test_the_tick_that_ends_a_drive_is_in_the_film(person: Person) -> None:
+    """As when the last lap is done: the results lie over it in the same tick."""
+    screen = watching(person)
+    show = screen.show
+
+    def show_and_end(snapshot: Snapshot) -> None:
+        show(snapshot)
+        if snapshot.car["step_count"] == 5:
+            person.app.stage.push(MessageScreen(person.app.stage, "Results", ""))
+
+    screen.show = show_and_end  # type: ignore[method-assign]
+    press_record(person)
+    person.frames(10)
+    person.top(MessageScreen)
+    roll = roll_of(person)
+    assert ticks([roll[number].moment for number in range(len(roll))]) == [0, 1, 2, 3, 4, 5]
+
+
+def test_leaving_the_road_makes_the_film(person: Person) -> None:
+    person.choose("Play")
+    person.choose("Start")
+    press_record(person)
+    person.frames(4)
+    person.press("escape")
+    frames = len(roll_of(person))
+    person.choose("To the menu")
+    person.frames(2)
+    path = wait_for_film(person)
+    person.top(MenuScreen)
+    assert watch(path).frames == frames
+
+
+def test_a_full_roll_makes_the_film_and_says_why(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(film_screen, "Roll", lambda: Roll(longest=0.2))
+    watching(person)
+    press_record(person)
+    person.frames(11)
+    person.top(FilmScreen)
+    assert "at most" in person.app.stage.said
+    assert watch(wait_for_film(person)).frames == 12
+
+
+def test_escape_cancels_and_leaves_nothing(person: Person) -> None:
+    screen = watching(person)
+    press_record(person)
+    person.frames(20)
+    press_record(person)
+    making = person.top(FilmScreen)
+    while making.development.done < 5:
+        person.frames()
+    assert ffmpegs(person.data) or sys.platform != "linux"
+    person.press("escape")
+    assert person.app.stage.top is screen
+    assert nothing_in(person.data / "films")
+    person.app.close()
+    assert nothing_in(person.data / "films")
+
+
+@pytest.mark.parametrize("when", ["while it is recorded", "while it is made"])
+def test_closing_the_window_loses_nothing(when: str, person: Person, capsys: pytest.CaptureFixture[str]) -> None:
+    watching(person)
+    press_record(person)
+    person.frames(20)
+    if when == "while it is made":
+        press_record(person)
+        making = person.top(FilmScreen)
+        while making.development.done < 5:
+            person.frames()
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    person.frames()
+    assert person.app.stage.top is None
+    person.app.close()
+    (path,) = (person.data / "films").iterdir()
+    assert watch(path).frames == 21
+    assert capsys.readouterr().err == f"{path}: 21 frames, 0.35 s\n"
+    assert not ffmpegs(person.data)
+
+
+def test_a_place_that_takes_no_film_is_told_at_once(person: Person, tmp_path: Path) -> None:
+    person.app.record_to(tmp_path / "nowhere" / "film.mp4")
+    watching(person)
+    person.frames(2)
+    assert "nowhere" in person.top(MessageScreen).text
+    person.press("return")
+    person.top(DrivingScreen)
+    person.frames(5)
+    press_record(person)
+    person.frames(2)
+    press_record(person)
+    wait_for_film(person)
+
+
+def test_a_film_that_fails_is_a_message_and_the_drive_goes_on(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = watching(person)
+    press_record(person)
+    person.frames(10)
+
+    def fail(writer: Mp4Writer, picture: pygame.Surface) -> None:
+        writer._ffmpeg.kill()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Mp4Writer, "add", fail)
+    press_record(person)
+    person.frames(3)
+    assert "No space left" in person.top(MessageScreen).text
+    assert nothing_in(person.data / "films")
+    person.press("return")
+    assert person.app.stage.top is screen
+    person.app.close()
+
+
+def test_two_recordings_are_two_films_even_in_the_same_second(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+            return datetime(2031, 5, 7, 12, 30, 15)
+
+    monkeypatch.setattr(film_screen, "datetime", Stopped)
+    watching(person)
+    places = []
+    for _ in range(2):
+        press_record(person)
+        person.frames(3)
+        press_record(person)
+        places.append(wait_for_film(person))
+    assert [path.name for path in places] == ["racer-20310507-123015.mp4", "racer-20310507-123015-2.mp4"]
+    assert [watch(path).frames for path in places] == [4, 4]

@@ -1,0 +1,79 @@
+"""Somebody who looks at the app's window on a screen: all they know of the car is its dot on the map."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pygame
+from numpy.typing import NDArray
+from xvfb_screen import XvfbScreen
+
+from racer_env.engine import CAR, Track
+from racer_viewer.render.overlays import Overlays
+from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
+
+WINDOW = (1280, 720)
+SCREEN = (1400, 900)
+PLAYER = np.array(ORDINARY.player)
+
+
+def press(screen: XvfbScreen, *keys: str) -> None:
+    for key in keys:
+        screen.do("key", key)
+        time.sleep(0.15)
+
+
+class Eyes:
+    """Finds the car on the map in the corner, and knows where on the track that is."""
+
+    def __init__(self, screen: XvfbScreen, track: Track, bottom: int = 0) -> None:
+        """The map lies so far above the bottom of the window [px]; where the keys are shown it lies higher."""
+        self._screen = screen
+        self._line = track.centreline.points(np.arange(0.0, track.length, 5.0))
+        places = np.array([(-150.0, 90.0), (200.0, -40.0), (0.0, -100.0)])
+        dots = np.array([_dot(_map_picture(track, *place, bottom)) for place in places])
+        self._to_world = np.linalg.solve(np.column_stack([dots, np.ones(3)]), places)
+
+    def see(self) -> tuple[float, float] | None:
+        dot = _dot(self.window())
+        return None if dot is None else tuple((np.array([*dot, 1.0]) @ self._to_world).tolist())
+
+    def sees_no_keys(self, seconds: float = 1.0) -> bool:
+        """Whether the map is in its place for so long: the car is on the road."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            place = self.see()
+            if place is None or float(np.hypot(*(self._line - place).T).min()) > 40.0:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def shows(self, colour: tuple[int, int, int]) -> bool:
+        return bool((self.window() == colour).all(axis=2).any())
+
+    def window(self) -> NDArray[np.uint8]:
+        """The pixels of the app's window."""
+        pixels = self._screen.pixels
+        left, top = (SCREEN[0] - WINDOW[0]) // 2, (SCREEN[1] - WINDOW[1]) // 2
+        return pixels[top : top + WINDOW[1], left : left + WINDOW[0]]
+
+
+def _dot(window: NDArray[np.uint8]) -> tuple[float, float] | None:
+    """The middle of the followed car's dot, in the lower right of the window."""
+    height, width = window.shape[:2]
+    corner = window[height // 2 :, width * 3 // 4 :]
+    rows, columns = np.nonzero((corner == PLAYER).all(axis=2))
+    return None if len(rows) < 8 else (float(columns.mean()), float(rows.mean()))
+
+
+def _map_picture(track: Track, x: float, y: float, bottom: int) -> NDArray[np.uint8]:
+    """What the map looks like with a car here."""
+    cars = np.zeros(1, CAR)
+    cars["x"], cars["y"] = x, y
+    surface = pygame.Surface(WINDOW)
+    snapshot = Snapshot(track, cars, (Look("You", ORDINARY.player),))
+    panels = surface.subsurface((0, 0, WINDOW[0], WINDOW[1] - bottom))
+    Overlays(Theme(fitting_scale(WINDOW))).draw(panels, snapshot, ("timing", "map"))
+    return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))

@@ -1,0 +1,208 @@
+"""Watching and playing where the cars are on somebody else's server, through the real app and real sockets."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pygame
+import pytest
+from person import Person
+
+from racer_viewer.agents import bundled_models
+from racer_viewer.modes.connecting import ConnectingScreen
+from racer_viewer.modes.link import BridgeAddress
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.watch import WatchScreen, open_watch
+from racer_viewer.replays import trace_replay
+from racer_viewer.ui.paint import STATUS_HEIGHT
+from tests.bridge.conftest import RunningBridge, running_bridge
+from tests.bridge.old_server import OldServer, old_server
+
+CHAMPION = next(path for path in bundled_models() if path.stem == "champion")
+LIMIT = 60.0
+
+
+@pytest.fixture
+def server() -> Iterator[OldServer]:
+    with old_server() as running:
+        yield running
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[RunningBridge]:
+    (tmp_path / "bridge").mkdir()
+    with running_bridge(tmp_path / "bridge") as running:
+        yield running
+
+
+def frames_until(person: Person, condition: Callable[[], bool], what: str) -> None:
+    """The window goes on as it does in its own loop: however long the server takes, it draws."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}"
+        person.frames()
+        time.sleep(0.001)
+
+
+def watching(person: Person, url: str) -> WatchScreen:
+    person.app.stage.bridge = BridgeAddress(url)
+    open_watch(person.app.stage, [CHAMPION], "track-01")
+    person.top(ConnectingScreen)
+    person.frames(2)
+    frames_until(person, lambda: not isinstance(person.app.stage.top, ConnectingScreen), "the connection")
+    screen = person.top(WatchScreen)
+    screen.pace.chosen = 3
+    return screen
+
+
+def tick_of(screen: WatchScreen) -> int:
+    return int(screen.after.car["step_count"])
+
+
+def pixels_like(person: Person, colour: tuple[int, int, int]) -> int:
+    """In the right half of the line at the top, how many are of this colour."""
+    picture = pygame.surfarray.array3d(person.picture())
+    corner = picture[picture.shape[0] // 2 :, : person.app.stage.theme.px(STATUS_HEIGHT)].astype(int)
+    return int((np.abs(corner - np.array(colour)).max(axis=2) < 12).sum())
+
+
+def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contacts(
+    person: Person, server: OldServer
+) -> None:
+    screen = watching(person, server.url)
+    walls: list[int] = []
+
+    def note(until: int) -> bool:
+        if screen.after.car["wall_contact"]:
+            walls.append(tick_of(screen))
+        assert screen.link is not None
+        assert screen.link.sure, screen.link
+        return tick_of(screen) >= until
+
+    frames_until(person, lambda: note(30), "half a second")
+    person.press("t")
+    person.hold("right", "up")
+    frames_until(person, lambda: note(44), "a turn towards the wall")
+    person.let_go("right")
+    frames_until(person, lambda: note(0) and len(walls) > 0, "the wall")
+    person.let_go("up")
+    person.press("t")
+    screen.pace.chosen = 3
+    frames_until(person, lambda: note(0) and len(screen.race.laps) == 1, "a lap")
+    assert walls
+    assert pixels_like(person, person.app.stage.theme.palette.good) > 20
+    assert not screen.after.looks[0].ghost
+    assert {request["type"] for request in server.requests} == {"describe", "reset", "step"}
+    replay = screen.race.replay()
+    assert replay is not None
+    trace = trace_replay(replay)
+    assert tuple(lap.ticks for lap in trace.laps) == replay.laps
+    assert trace.disagreement is None
+
+
+def test_a_server_that_lies_after_tick_500_is_found_out_on_screen(person: Person, server: OldServer) -> None:
+    def lie(reply: dict[str, Any]) -> dict[str, Any]:
+        if reply["type"] == "step_result" and reply["info"]["stepCount"] > 500:
+            reply["observation"][13] = min(1.0, reply["observation"][13] + 0.01)
+        return reply
+
+    server.distort = lie
+    screen = watching(person, server.url)
+    frames_until(person, lambda: tick_of(screen) >= 480, "tick 480")
+    assert screen.link is not None
+    assert screen.link.sure
+    assert pixels_like(person, person.app.stage.theme.palette.bad) == 0
+    frames_until(person, lambda: tick_of(screen) >= 510, "tick 510")
+    assert screen.link.out_of_step_since == 501
+    assert pixels_like(person, person.app.stage.theme.palette.bad) > 20
+    assert screen.after.looks[0].ghost, "a guess is not drawn as if it were the car"
+
+
+def test_a_lost_connection_is_said_the_window_lives_and_reconnects(person: Person) -> None:
+    with old_server() as server:
+        first = watching(person, server.url)
+        frames_until(person, lambda: tick_of(first) >= 30, "some ticks")
+        server.distort = lambda reply: b"]]"
+        frames_until(person, lambda: person.app.stage.top is not first, "the loss")
+        lost = person.top(MessageScreen)
+        assert lost.title == "Connection lost"
+        drawn = person.app.frames
+        person.frames(10)
+        assert person.app.frames == drawn + 10
+        server.distort = lambda reply: reply
+        person.choose("Reconnect")
+        frames_until(person, lambda: person.app.stage.top is first, "the connection")
+        before = tick_of(first)
+        frames_until(person, lambda: before < tick_of(first) < 30, "ticks of the new episode")
+        assert [episode.ending for episode in first.episodes] == ["left"]
+
+
+def test_a_server_that_falls_silent_counts_as_gone_after_a_while(
+    person: Person, server: OldServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = watching(person, server.url)
+    frames_until(person, lambda: tick_of(screen) >= 10, "some ticks")
+    monkeypatch.setattr("racer_viewer.modes.race_screen.LONGEST_SILENCE", 1.0)
+    silent = True
+
+    def fall_silent(reply: dict[str, Any]) -> dict[str, Any]:
+        end = time.monotonic() + LIMIT
+        while silent and time.monotonic() < end:
+            time.sleep(0.01)
+        return reply
+
+    server.distort = fall_silent
+    try:
+        frames_until(person, lambda: screen.silence > 0.6, "half a second of silence")
+        assert person.app.stage.top is screen
+        assert any("no answer" in text for text, _ in screen._link_words())
+        frames_until(person, lambda: person.app.stage.top is not screen, "the end of patience")
+        assert "No answer" in person.top(MessageScreen).text
+    finally:
+        silent = False
+
+
+def test_nobody_there_is_a_message_with_another_try(person: Person) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"ws://127.0.0.1:{listener.getsockname()[1]}"
+    person.app.stage.bridge = BridgeAddress(url)
+    open_watch(person.app.stage, [CHAMPION], "track-01")
+    frames_until(person, lambda: isinstance(person.app.stage.top, MessageScreen), "the message")
+    message = person.top(MessageScreen)
+    assert url in message.text
+    person.choose("Try again")
+    person.top(ConnectingScreen)
+    frames_until(person, lambda: isinstance(person.app.stage.top, MessageScreen), "the message")
+    person.choose("Back")
+
+
+def test_a_circuit_that_the_server_does_not_know_is_told_in_its_words(person: Person, server: OldServer) -> None:
+    person.app.stage.bridge = BridgeAddress(server.url)
+    open_watch(person.app.stage, [CHAMPION], "track-06")
+    frames_until(person, lambda: isinstance(person.app.stage.top, MessageScreen), "the message")
+    assert "Unknown track" in person.top(MessageScreen).text
+
+
+def test_with_telemetry_the_car_is_seen_and_its_replay_is_the_same_to_the_bit(
+    person: Person, own_server: RunningBridge
+) -> None:
+    screen = watching(person, own_server.url)
+    assert screen.link is not None
+    assert screen.link.telemetry
+    assert screen.after.track.circuit is not None
+    assert screen.after.track.circuit.name == "Circuit", "it is the circuit that we know by this id"
+    screen.pace.chosen = 5
+    frames_until(person, lambda: len(screen.race.laps) == 2, "two laps")
+    person.press("space")
+    frames_until(person, lambda: screen.drive.silent_since is None, "the last answer")
+    replay = screen.race.replay()
+    assert replay is not None
+    trace = trace_replay(replay)
+    assert tuple(lap.ticks for lap in trace.laps) == replay.laps == (502, 400)
+    assert trace.reward == replay.reward
+    row = screen.race.followed.row
+    assert np.allclose(trace.rows[replay.ticks]["x"], row["x"])
+    assert row["components"][0] > 0.0

@@ -1,0 +1,284 @@
+"""Watching, through the real app: time, episodes, the wheel, circuits, several cars."""
+
+import numpy as np
+import pytest
+from person import Person
+
+from racer_viewer.agents import bundled_models
+from racer_viewer.modes.episodes_screen import EpisodesScreen
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.replay_screen import ReplayScreen
+from racer_viewer.modes.watch import WatchScreen, open_watch
+from racer_viewer.modes.watch_menu import WatchMenu
+from racer_viewer.replays import Replay, load_replay, trace_replay
+
+MODELS = {path.stem: path for path in bundled_models()}
+
+
+def watching(person: Person, *models: str, circuit: str = "track-01") -> WatchScreen:
+    open_watch(person.app.stage, [MODELS[name] for name in models or ("champion",)], circuit)
+    return person.top(WatchScreen)
+
+
+def ticks_in(person: Person, screen: WatchScreen, frames: int) -> int:
+    """Of the simulation, during so many frames of the window."""
+    before = int(screen.after.car["step_count"])
+    person.frames(frames)
+    return int(screen.after.car["step_count"]) - before
+
+
+def is_the_same_again(replay: Replay) -> bool:
+    """To the bit, laps and rewards."""
+    trace = trace_replay(replay)
+    return tuple(lap.ticks for lap in trace.laps) == replay.laps and trace.reward == replay.reward
+
+
+def test_time_stands_goes_tick_by_tick_and_goes_on(person: Person) -> None:
+    screen = watching(person)
+    assert ticks_in(person, screen, 30) == 30
+    person.press("space")
+    assert ticks_in(person, screen, 10) == 0
+    person.press(".")
+    assert ticks_in(person, screen, 10) == 0, "the tick came with the key"
+    at = int(screen.after.car["step_count"])
+    person.press(".", ".", ".")
+    assert int(screen.after.car["step_count"]) == at + 3
+    assert screen.moment(0.3).share == 1.0, "what stands is shown as it is"
+    person.press("p")
+    assert ticks_in(person, screen, 5) == 5
+
+
+@pytest.mark.parametrize(("presses", "frames", "ticks"), [(-2, 60, 15), (-1, 60, 30), (1, 60, 120), (2, 30, 120)])
+def test_time_goes_at_a_quarter_to_sixteen_times_its_speed(
+    person: Person, presses: int, frames: int, ticks: int
+) -> None:
+    screen = watching(person)
+    person.press(*["-" if presses < 0 else "="] * abs(presses))
+    person.frames(4)
+    assert abs(ticks_in(person, screen, frames) - ticks) <= 1
+
+
+def test_sixteen_times_is_as_much_as_the_machine_can_and_says_so(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = watching(person)
+    person.press(*["="] * 9)
+    assert screen.pace.name == "16×"
+    assert 60 < ticks_in(person, screen, 30) <= 480
+    monkeypatch.setattr("racer_viewer.modes.drive.LONGEST", 0.0)
+    screen._since -= 1.0
+    person.frames(2)
+    screen._since -= 1.0
+    person.frames(2)
+    assert screen.status()[1][0] == "16× (here about 1.0×)"
+
+
+def test_slow_motion_shows_what_lies_between_two_ticks(person: Person) -> None:
+    screen = watching(person)
+    person.frames(100)
+    person.press("-", "-")
+    places = []
+    for _ in range(8):
+        person.frames()
+        moment = screen.moment(0.0)
+        before, after = (float(snapshot.car["x"]) for snapshot in (moment.before, moment.after))
+        places.append(before + (after - before) * moment.share)
+    steps = np.diff(places)
+    assert np.all(steps != 0.0)
+    assert np.allclose(steps, steps.mean(), rtol=0.2)
+
+
+def test_an_episode_ends_by_itself_and_the_next_one_begins(person: Person) -> None:
+    screen = watching(person)
+    person.press(*["="] * 4)
+    while screen.number == 1:
+        person.frames()
+    (episode,) = screen.episodes
+    assert (episode.number, episode.driver, episode.ending) == (1, "champion", "time up")
+    assert (episode.laps, episode.best) == (7, 399), "as models/README.md has it"
+    assert episode.replay is not None
+    assert episode.replay.ticks == 3000
+    assert abs(episode.reward - episode.replay.reward) < 1e-9
+    person.frames(2)
+    assert int(screen.after.car["step_count"]) < 200
+
+
+def test_a_car_that_stands_still_is_told_so(person: Person) -> None:
+    screen = watching(person)
+    person.frames(5)
+    person.press("t", "=", "=")
+    while screen.number == 1:
+        person.frames()
+    assert [episode.ending for episode in screen.episodes] == ["stood still"]
+    assert not screen.at_the_wheel, "the next episode is the agent's"
+
+
+def test_the_next_episode_can_be_had_at_once(person: Person) -> None:
+    screen = watching(person)
+    person.frames(50)
+    person.press("n")
+    person.frames(3)
+    assert [(episode.number, episode.ending, episode.laps) for episode in screen.episodes] == [(1, "skipped", 0)]
+    assert screen.number == 2
+    assert int(screen.after.car["step_count"]) < 10
+
+
+def test_the_person_takes_the_wheel_and_the_agent_goes_on_from_there(person: Person) -> None:
+    screen = watching(person)
+    person.frames(120)
+    person.press("t")
+    assert screen.at_the_wheel
+    speed = float(screen.after.car["speed"])
+    person.hold("down")
+    person.frames(30)
+    assert float(screen.after.car["speed"]) < speed - 20.0, "the brake is the person's"
+    assert screen.after.car["action"].tolist() == [0.0, 0.0, 1.0]
+    person.let_go("down")
+    left_at = float(screen.after.car["x"]), float(screen.after.car["y"])
+    person.press("t")
+    assert not screen.at_the_wheel
+    person.frames(1)
+    here = float(screen.after.car["x"]), float(screen.after.car["y"])
+    assert np.hypot(here[0] - left_at[0], here[1] - left_at[1]) < 10.0, "it goes on from there"
+    person.press("=", "=")
+    while not screen.race.laps:
+        person.frames()
+        assert screen.number == 1
+    replay = screen.race.replay()
+    assert replay is not None
+    assert is_the_same_again(replay)
+
+
+def test_stochastic_actions_vary_and_deterministic_ones_do_not(person: Person) -> None:
+    screen = watching(person)
+
+    def driven() -> np.ndarray:
+        person.press("n")
+        person.frames(120)
+        replay = screen.race.replay()
+        assert replay is not None
+        assert is_the_same_again(replay)
+        return replay.actions[:100]
+
+    first, second = driven(), driven()
+    assert np.array_equal(first, second)
+    person.press("v")
+    assert ("stochastic", person.app.stage.theme.palette.faint) in screen.status()
+    third, fourth = driven(), driven()
+    assert not np.allclose(first, third)
+    assert not np.allclose(third, fourth)
+
+
+def test_episodes_can_begin_anywhere(person: Person) -> None:
+    screen = watching(person)
+    person.press("escape")
+    person.go_to("Start anywhere")
+    person.press("right", "escape")
+    starts = []
+    for _ in range(3):
+        person.press("n")
+        person.frames(30)
+        replay = screen.race.replay()
+        assert replay is not None
+        assert is_the_same_again(replay)
+        starts.append(float(trace_replay(replay).rows["arc"][0]))
+    assert len(set(starts)) == 3
+
+
+def test_the_circuit_is_switched_while_it_runs(person: Person) -> None:
+    screen = watching(person)
+    person.frames(60)
+    person.press("page down")
+    person.frames(30)
+    circuit = screen.after.track.circuit
+    assert circuit is not None
+    assert circuit.id == "track-02"
+    assert screen.episodes[-1].ending == "left"
+    person.press("page up", "page up")
+    person.frames(2)
+    assert screen.setup.circuit == "track-06"
+    person.press("escape")
+    person.top(WatchMenu)
+    person.go_to("Circuit")
+    person.press("right", "escape")
+    person.frames(2)
+    assert person.top(WatchScreen).setup.circuit == "track-01"
+
+
+def test_several_models_race_and_each_can_be_followed(person: Person) -> None:
+    screen = watching(person, "champion", "learning-3-slow", "sac-track-01")
+    person.frames(200)
+    names = [look.name for look in screen.after.looks]
+    assert names == ["champion", "learning-3-slow", "sac-track-01"]
+    assert len(screen.after.gaps) == 3
+    thought = screen.after.thought
+    assert thought is not None
+    assert thought.value is not None
+    person.press("tab", "tab")
+    person.frames(2)
+    assert screen.after.focus == 2
+    thought = screen.after.thought
+    assert thought is not None
+    assert thought.value is None, "SAC has no value function"
+    assert screen.status()[0][0] == "sac-track-01 drives"
+    person.press("tab")
+    person.frames(2)
+    assert screen.after.focus == 0
+
+
+def test_a_further_model_joins(person: Person) -> None:
+    screen = watching(person)
+    person.frames(20)
+    screen.join(MODELS["sac-track-01"])
+    person.frames(2)
+    assert [look.name for look in screen.after.looks] == ["champion", "sac-track-01"]
+    screen.join(person.data / "none.zip")
+    assert "none.zip" in person.top(MessageScreen).text
+
+
+def test_a_model_that_cannot_be_loaded_gives_its_reason_on_screen(person: Person) -> None:
+    damaged = person.data / "damaged.zip"
+    damaged.write_bytes(MODELS["champion"].read_bytes()[:5000])
+    open_watch(person.app.stage, [damaged], "track-01")
+    message = person.top(MessageScreen)
+    assert str(damaged) in message.text
+    person.frames(2)
+
+
+def test_an_episode_is_kept_and_is_the_same_again(person: Person) -> None:
+    screen = watching(person, "learning-2-first-lap")
+    person.frames(200)
+    person.press("space", "k")
+    (path,) = (person.data / "replays").glob("*.racer")
+    replay = load_replay(path)
+    assert replay.driver == "learning-2-first-lap"
+    assert replay.ticks == int(screen.after.car["step_count"])
+    assert is_the_same_again(replay)
+
+
+def test_every_episode_is_listed_and_can_be_seen_again_and_kept(person: Person) -> None:
+    watching(person, "champion", "sac-track-01")
+    person.frames(30)
+    person.press("n")
+    person.frames(30)
+    person.press("escape")
+    person.choose("Episodes")
+    screen = person.top(EpisodesScreen)
+    assert [item.label for item in screen.list.items] == ["sac-track-01", "champion"] * 2
+    person.press("down", "down", "k")
+    (path,) = (person.data / "replays").glob("*.racer")
+    assert load_replay(path).driver == "sac-track-01"
+    person.press("return")
+    person.top(ReplayScreen)
+    person.press("escape")
+    person.top(EpisodesScreen)
+
+
+def test_what_watching_shows_can_be_hidden_and_stays_so(person: Person) -> None:
+    watching(person)
+    person.frames(40)
+    with_table = person.picture().copy()
+    person.press("e", "space")
+    assert "episodes" not in person.app.stage.settings.overlays
+    middle = (640, 60)
+    assert person.picture().get_at(middle) != with_table.get_at(middle)

@@ -1,0 +1,107 @@
+"""Runs beside each other: who is how far ahead, by the gates that both have taken."""
+
+import math
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from replay_drives import RING, ring_run
+
+from racer_env.engine import Circuit, Start
+from racer_viewer.replays import MOST_COMPARED, Comparison, ReplayError, Trace, common_track, trace_replay
+from racer_viewer.replays.trace import STILL_AT_WALL, Tracing
+
+
+@cache
+def fast() -> Trace:
+    return trace_replay(ring_run())
+
+
+@cache
+def slow() -> Trace:
+    return trace_replay(ring_run(throttle=0.5))
+
+
+def gates_taken(trace: Trace, tick: int) -> list[int]:
+    """When the car took each gate until a tick, found by going through all of them."""
+    column = trace.rows["checkpoint"].tolist()
+    return [row for row in range(1, tick + 1) if column[row] != column[row - 1]]
+
+
+def test_the_gap_is_by_when_both_took_the_last_gate_that_both_have_taken() -> None:
+    comparison = Comparison([fast(), slow()])
+    for tick in (200, 299, 300, 431, 512, 700):
+        ours, theirs = gates_taken(fast(), tick), gates_taken(slow(), tick)
+        last = min(len(ours), len(theirs)) - 1
+        assert comparison.gaps(tick, 0) == (0.0, theirs[last] - ours[last])
+        assert comparison.gaps(tick, 1) == (ours[last] - theirs[last], 0.0)
+    assert comparison.gaps(700, 0)[1] > 0.0
+
+
+def test_before_the_first_gate_nobody_is_ahead() -> None:
+    assert Comparison([fast(), slow()]).gaps(0, 1) == (0.0, 0.0)
+
+
+def test_a_run_that_started_beyond_the_last_common_gate_has_no_gap_until_the_other_is_there() -> None:
+    ahead = trace_replay(ring_run(700, start=Start(arc=(0.35, 0.35))))
+    comparison = Comparison([fast(), ahead])
+    assert math.isnan(comparison.gaps(0, 0)[1])
+    column = ahead.rows["checkpoint"].tolist()
+    gate = column[int(ahead.gate_rows[0])]
+    here = next(row for row in fast().gate_rows.tolist() if fast().rows["checkpoint"][row] == gate)
+    assert math.isnan(comparison.gaps(here - 1, 0)[1])
+    assert comparison.gaps(here, 0)[1] == int(ahead.gate_rows[0]) - here
+    assert comparison.standing(700) is None
+
+
+def test_the_standing_is_that_of_the_last_lap_that_two_have_ended() -> None:
+    comparison = Comparison([slow(), fast()])
+    line = slow().laps[0].last
+    assert comparison.standing(line - 1) is None
+    standing = comparison.standing(line)
+    assert standing is not None
+    assert (standing.lap, standing.runs, standing.ticks) == (1, (1, 0), (fast().laps[0].last, line))
+    assert comparison.standing(slow().laps[1].last).lap == 2  # type: ignore[union-attr]
+
+
+def test_runs_on_different_circuits_cannot_be_compared() -> None:
+    run = ring_run()
+    longer = Circuit("Long ring", (*RING.control_points[:-1], (70.0, -45.0, 12.0)), gates=10, id="long")
+    with pytest.raises(ReplayError, match=r"different circuits.*Anna drove on Ring, Bob on Long ring"):
+        common_track([run, replace(run, circuit=longer, driver="Bob")])
+    with pytest.raises(ReplayError, match="another circuit of this name"):
+        common_track([run, replace(run, circuit=Circuit("Ring", RING.control_points, gates=12))])
+    with pytest.raises(ReplayError, match=f"at most {MOST_COMPARED}"):
+        common_track([run] * (MOST_COMPARED + 1))
+
+
+def test_the_same_circuit_under_another_name_can_be_compared() -> None:
+    run = ring_run()
+    other = replace(run, circuit=Circuit("Mine", RING.control_points, gates=RING.gates))
+    track = common_track([run, other])
+    assert trace_replay(other, track).track is track
+
+
+def test_a_replay_that_is_driven_again_in_pieces_is_the_same_to_the_bit() -> None:
+    tracing = Tracing(ring_run())
+    assert tracing.go_on(1)
+    while tracing.go_on(97):
+        assert tracing.tick < 700
+    trace = tracing.trace()
+    assert trace.rows.tobytes() == fast().rows.tobytes()
+    assert np.array_equal(trace.observations, fast().observations)
+
+
+def test_however_long_a_car_is_at_a_wall_it_is_one_hit() -> None:
+    rows = fast().rows.copy()
+    rows["wall_contact"] = False
+    for row in (0, 1, 2, 2 + STILL_AT_WALL, 200, 201 + STILL_AT_WALL):
+        rows["wall_contact"][row] = True
+    assert Trace(fast().replay, fast().track, rows, fast().observations).wall_rows.tolist() == [
+        0,
+        200,
+        201 + STILL_AT_WALL,
+    ]
+    rows["wall_contact"] = False
+    assert not len(Trace(fast().replay, fast().track, rows, fast().observations).wall_rows)

@@ -41,7 +41,7 @@ def play(options: argparse.Namespace) -> int:
             app.record_to(options.record)
         _open_play(app.stage, options, bridge)
 
-    return _open(options, begin)
+    return _open(options, begin, hint="watch --record FILE films an agent without one")
 
 
 def watch(options: argparse.Namespace) -> int:
@@ -111,11 +111,14 @@ def bridge_of(options: argparse.Namespace) -> BridgeAddress | None:
 
 
 def _open(
-    options: argparse.Namespace, begin: Callable[[App], None], otherwise: Callable[[Path], int] | None = None
+    options: argparse.Namespace,
+    begin: Callable[[App], None],
+    otherwise: Callable[[Path], int] | None = None,
+    hint: str = "--record FILE films without one",
 ) -> int:
     """A window from its opening to its end. Imports nothing heavy before the first picture.
 
-    otherwise: what to do where there is no display, with the data folder.
+    otherwise: what to do where there is no display, with the data folder; if that is None, the hint is given.
     """
     os.environ.setdefault(QUIET, "1")
     from racer_viewer.app import App
@@ -128,7 +131,7 @@ def _open(
         if otherwise is not None:
             print(f"There is no display here ({error}): filming a lap instead ...", file=sys.stderr, flush=True)
             return otherwise(data)
-        print(f"racer-viewer: there is no display here ({error}); --record FILE films without one", file=sys.stderr)
+        print(f"racer-viewer: there is no display here ({error}); {hint}", file=sys.stderr)
         return NO_DISPLAY
     begin(app)
     app.run()

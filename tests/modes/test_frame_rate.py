@@ -23,7 +23,10 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
 
     def drive_at(fps: int) -> tuple[bytes, list[int], float]:
         """The actions, gate times and reward of the same drive at so many frames a second."""
-        person = Person(tmp_path / str(fps))
+        folder = tmp_path / str(fps)
+        folder.mkdir()
+        (folder / "settings.json").write_text('{"window": [960, 540]}')
+        person = Person(folder)
         try:
             person.choose("Play")
             person.choose("Start")

@@ -44,7 +44,7 @@ def frames_until(person: Person, condition: Callable[[], bool], what: str) -> No
     while not condition():
         assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}"
         person.frames()
-        time.sleep(0.001)
+        time.sleep(0.01)  # the server is in this process too
 
 
 def watching(person: Person, url: str) -> WatchScreen:
@@ -54,7 +54,7 @@ def watching(person: Person, url: str) -> WatchScreen:
     person.frames(2)
     frames_until(person, lambda: not isinstance(person.app.stage.top, ConnectingScreen), "the connection")
     screen = person.top(WatchScreen)
-    screen.pace.chosen = 3
+    screen.pace.chosen = 4
     return screen
 
 
@@ -90,7 +90,7 @@ def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contac
     frames_until(person, lambda: note(0) and len(walls) > 0, "the wall")
     person.let_go("up")
     person.press("t")
-    screen.pace.chosen = 3
+    screen.pace.chosen = 4
     frames_until(person, lambda: note(0) and len(screen.race.laps) == 1, "a lap")
     assert walls
     assert pixels_like(person, person.app.stage.theme.palette.good) > 20

@@ -23,7 +23,7 @@ def watching(person: Person, *models: str, circuit: str = "track-01") -> WatchSc
 def ticks_in(person: Person, screen: WatchScreen, frames: int) -> int:
     """Of the simulation, during so many frames of the window."""
     before = int(screen.after.car["step_count"])
-    person.frames(frames)
+    person.ticks(frames)
     return int(screen.after.car["step_count"]) - before
 
 
@@ -75,7 +75,7 @@ def test_sixteen_times_is_as_much_as_the_machine_can_and_says_so(
 
 def test_slow_motion_shows_what_lies_between_two_ticks(person: Person) -> None:
     screen = watching(person)
-    person.frames(100)
+    person.ticks(100)
     person.press("-", "-")
     places = []
     for _ in range(8):
@@ -92,7 +92,7 @@ def test_an_episode_ends_by_itself_and_the_next_one_begins(person: Person) -> No
     screen = watching(person)
     person.press(*["="] * 4)
     while screen.number == 1:
-        person.frames()
+        person.ticks(15)
     (episode,) = screen.episodes
     assert (episode.number, episode.driver, episode.ending) == (1, "champion", "time up")
     assert (episode.laps, episode.best) == (7, 399), "as models/README.md has it"
@@ -108,14 +108,14 @@ def test_a_car_that_stands_still_is_told_so(person: Person) -> None:
     person.frames(5)
     person.press("t", "=", "=")
     while screen.number == 1:
-        person.frames()
+        person.ticks(15)
     assert [episode.ending for episode in screen.episodes] == ["stood still"]
     assert not screen.at_the_wheel, "the next episode is the agent's"
 
 
 def test_the_next_episode_can_be_had_at_once(person: Person) -> None:
     screen = watching(person)
-    person.frames(50)
+    person.ticks(50)
     person.press("n")
     person.frames(3)
     assert [(episode.number, episode.ending, episode.laps) for episode in screen.episodes] == [(1, "skipped", 0)]
@@ -125,12 +125,12 @@ def test_the_next_episode_can_be_had_at_once(person: Person) -> None:
 
 def test_the_person_takes_the_wheel_and_the_agent_goes_on_from_there(person: Person) -> None:
     screen = watching(person)
-    person.frames(120)
+    person.ticks(120)
     person.press("t")
     assert screen.at_the_wheel
     speed = float(screen.after.car["speed"])
     person.hold("down")
-    person.frames(30)
+    person.ticks(30)
     assert float(screen.after.car["speed"]) < speed - 20.0, "the brake is the person's"
     assert screen.after.car["action"].tolist() == [0.0, 0.0, 1.0]
     person.let_go("down")
@@ -142,7 +142,7 @@ def test_the_person_takes_the_wheel_and_the_agent_goes_on_from_there(person: Per
     assert np.hypot(here[0] - left_at[0], here[1] - left_at[1]) < 10.0, "it goes on from there"
     person.press("=", "=")
     while not screen.race.laps:
-        person.frames()
+        person.ticks(15)
         assert screen.number == 1
     replay = screen.race.replay()
     assert replay is not None
@@ -154,7 +154,7 @@ def test_stochastic_actions_vary_and_deterministic_ones_do_not(person: Person) -
 
     def driven() -> np.ndarray:
         person.press("n")
-        person.frames(120)
+        person.ticks(120)
         replay = screen.race.replay()
         assert replay is not None
         assert is_the_same_again(replay)
@@ -177,7 +177,7 @@ def test_episodes_can_begin_anywhere(person: Person) -> None:
     starts = []
     for _ in range(3):
         person.press("n")
-        person.frames(30)
+        person.ticks(30)
         replay = screen.race.replay()
         assert replay is not None
         assert is_the_same_again(replay)
@@ -187,9 +187,9 @@ def test_episodes_can_begin_anywhere(person: Person) -> None:
 
 def test_the_circuit_is_switched_while_it_runs(person: Person) -> None:
     screen = watching(person)
-    person.frames(60)
+    person.ticks(60)
     person.press("page down")
-    person.frames(30)
+    person.ticks(30)
     circuit = screen.after.track.circuit
     assert circuit is not None
     assert circuit.id == "track-02"
@@ -207,7 +207,7 @@ def test_the_circuit_is_switched_while_it_runs(person: Person) -> None:
 
 def test_several_models_race_and_each_can_be_followed(person: Person) -> None:
     screen = watching(person, "champion", "learning-3-slow", "sac-track-01")
-    person.frames(200)
+    person.ticks(200)
     names = [look.name for look in screen.after.looks]
     assert names == ["champion", "learning-3-slow", "sac-track-01"]
     assert len(screen.after.gaps) == 3
@@ -228,7 +228,7 @@ def test_several_models_race_and_each_can_be_followed(person: Person) -> None:
 
 def test_a_further_model_joins(person: Person) -> None:
     screen = watching(person)
-    person.frames(20)
+    person.ticks(20)
     screen.join(MODELS["sac-track-01"])
     person.frames(2)
     assert [look.name for look in screen.after.looks] == ["champion", "sac-track-01"]
@@ -247,7 +247,7 @@ def test_a_model_that_cannot_be_loaded_gives_its_reason_on_screen(person: Person
 
 def test_an_episode_is_kept_and_is_the_same_again(person: Person) -> None:
     screen = watching(person, "learning-2-first-lap")
-    person.frames(200)
+    person.ticks(200)
     person.press("space", "k")
     (path,) = (person.data / "replays").glob("*.racer")
     replay = load_replay(path)
@@ -258,9 +258,9 @@ def test_an_episode_is_kept_and_is_the_same_again(person: Person) -> None:
 
 def test_every_episode_is_listed_and_can_be_seen_again_and_kept(person: Person) -> None:
     watching(person, "champion", "sac-track-01")
-    person.frames(30)
+    person.ticks(30)
     person.press("n")
-    person.frames(30)
+    person.ticks(30)
     person.press("escape")
     person.choose("Episodes")
     screen = person.top(EpisodesScreen)
@@ -276,7 +276,7 @@ def test_every_episode_is_listed_and_can_be_seen_again_and_kept(person: Person) 
 
 def test_what_watching_shows_can_be_hidden_and_stays_so(person: Person) -> None:
     watching(person)
-    person.frames(40)
+    person.ticks(40)
     with_table = person.picture().copy()
     person.press("e", "space")
     assert "episodes" not in person.app.stage.settings.overlays

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from racer_viewer.folders import data_folder
 from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.driving import DrivingScreen
 from racer_viewer.modes.known_circuits import circuit_of
+from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.race import RaceSetup
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import Stage
@@ -39,8 +41,7 @@ def film_watch(options: argparse.Namespace, bridge: BridgeAddress | None) -> int
     circuit = options.track or circuit_of(stage.settings)
     setup = RaceSetup(circuit, entrants_of(models, stage.theme.palette), bridge=bridge)
     race = setup.open()
-    screen = WatchScreen(stage, setup, race)
-    screen.drive = Drive(race)  # in this very thread also over a bridge: a film waits for every tick
+    screen = WatchScreen(stage, setup, race, Drive(race))  # over a bridge too: a film waits for every tick
     if options.stochastic:
         screen.draw_actions(True)
     return _film(
@@ -80,8 +81,13 @@ def _film(
     try:
         with FilmProgress(known=frames is not None) as progress:
             film = film_screen(screen, options.record, look, frames, lambda: until() or _gone(stage, screen), progress)
+    except KeyboardInterrupt:
+        print("Stopped: nothing is left of the film", file=sys.stderr)
+        raise
+    else:
         if _gone(stage, screen):
-            raise RacerError(f"{film}; then the bridge was gone")
+            why = stage.top.text if isinstance(stage.top, MessageScreen) else "it could not go on"
+            raise RacerError(f"{film}; then: {why}")
     finally:
         stage.quit()
     progress.tell(film)

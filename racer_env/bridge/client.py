@@ -19,8 +19,15 @@ from racer_env.bridge.dialogue import DEFAULT_URL, Connection, Reply
 from racer_env.bridge.interface import BatchStep, Bools, Info, Observations, Scenario, Step
 from racer_env.bridge.telemetry import TELEMETRY_KEYS, car_of
 from racer_env.engine import Circuit, Start, Track, build_track, circuits
+from racer_env.engine.car import ROAD, RUNOFF, SHOULDER
 from racer_env.engine.circuits import named_circuit
 from racer_env.errors import ActionError, BridgeError, CircuitError, ContractError, RacerError
+
+SURFACES = (ROAD, SHOULDER, RUNOFF)
+FARTHEST = 1e6
+"""No place, speed or angle of a car is beyond this [units]."""
+COUNTERS = frozenset(("lap", "checkpoint", "lapTicks", "stepCount", "stillness", "lastLapTicks", "bestLapTicks"))
+"""Of telemetry, what counts something."""
 
 
 class BridgeClient:
@@ -199,13 +206,16 @@ def _checked_telemetry(telemetry: Any) -> dict[str, Any]:
             right = isinstance(value, str)
         elif key == "wallContact":
             right = isinstance(value, bool)
+        elif key == "surface":
+            right = value in SURFACES and type(value) is int
+        elif key in COUNTERS:
+            right = type(value) is int and 0 <= value < 2**63
         elif key == "rays":
             right = isinstance(value, list) and len(value) == 9
             for ray in value if right else ():
                 number("telemetry.rays", ray)
         else:
-            number(f"telemetry.{key}", value)
-            right = True
+            right = abs(number(f"telemetry.{key}", value)) <= FARTHEST
         if not right:
             raise ContractError(f"telemetry.{key}: got {short(value)}")
     return telemetry

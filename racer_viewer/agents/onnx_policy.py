@@ -57,7 +57,10 @@ class OnnxPolicy:
         return difference.T / np.float32(2.0 * DIFFERENCE)
 
     def _run(self, rows: Floats) -> Floats:
-        (actions,) = self._session.run([OUTPUT], {INPUT: rows})
+        try:
+            (actions,) = self._session.run([OUTPUT], {INPUT: rows})
+        except Exception as error:  # as below
+            raise AgentError(f"the model fails while it drives ({shown(str(error))})") from error
         return np.asarray(actions, np.float32)
 
 

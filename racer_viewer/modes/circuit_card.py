@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROAD, EDGE = (196, 202, 198), (70, 78, 82)
 SMOOTHING = 2
+TRACKS_KEPT = 16
 
 
 class CircuitCard:
@@ -77,6 +78,8 @@ class CircuitCard:
     def _track(self, name: str) -> Track:
         """By a circuit's id or a file's path; a file takes as long to build as five pictures of the window."""
         if name not in self._tracks:
+            if len(self._tracks) >= TRACKS_KEPT:
+                self._tracks.clear()
             self._tracks[name] = load_circuit(name)
         return self._tracks[name]
 

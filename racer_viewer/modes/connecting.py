@@ -53,9 +53,19 @@ class _Attempt:
         try:
             self.race = self.setup.open()
         except Exception as error:
-            self.problem = str(error)
-        if self.given_up and self.race is not None:
-            self.race.close()
+            self.problem = str(error) or type(error).__name__
+        if self.given_up:
+            self._close()
+
+    def give_up(self) -> None:
+        """Nobody waits for it any more; nor for its goodbye to a server that may be silent."""
+        self.given_up = True
+        Thread(target=self._close, name="racer-goodbye", daemon=True).start()
+
+    def _close(self) -> None:
+        race, self.race = self.race, None
+        if race is not None:
+            race.close()
 
 
 class ConnectingScreen(Screen):
@@ -89,16 +99,14 @@ class ConnectingScreen(Screen):
             self.app.push(
                 MessageScreen(
                     self.app,
-                    "No connection",
+                    "No connection" if "cannot connect" in self._attempt.problem else "The bridge refuses",
                     self._attempt.problem,
                     [Button("Try again", do=self._again), Button("Back", do=self.app.pop)],
                 )
             )
 
     def closed(self) -> None:
-        self._attempt.given_up = True
-        if self._attempt.race is not None:
-            self._attempt.race.close()
+        self._attempt.give_up()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme = self.app.theme

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 
+from racer_env.errors import BridgeError, RacerError
 from racer_viewer.modes.link import Link
 from racer_viewer.modes.race import Race
 from racer_viewer.modes.stopwatch import LapTime
 from racer_viewer.modes.wheel import Action
 from racer_viewer.snapshot import Snapshot
 
-LONGEST = 0.006
-"""Of what is driven at once before a picture is due [s]; what is over stays undone."""
+LONGEST = 0.005
+"""Of what is driven in a tick of the window [s]; what is over stays undone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +38,13 @@ class Drive:
         """When something was asked of a server that is not answered yet."""
         self._orders: list[Callable[[Race], object]] = []
 
-    def advance(self, ticks: int, action: Action) -> Sequence[Tick]:
+    def advance(self, ticks: int, action: Action, time_left: float = LONGEST) -> Sequence[Tick]:
         """What is new to see: the ticks that were driven, or what an order has changed.
 
-        They may be less than asked for, if there is no time for more.
+        They may be less than asked for, but for one, if there is no time left for more [s].
         """
         orders, self._orders = self._orders, []
-        return _advance(self.race, orders, ticks, action, time.perf_counter() + LONGEST)
+        return _advance(self.race, orders, ticks, action, time.perf_counter() + time_left)
 
     def order(self, change: Callable[[Race], object]) -> None:
         """Change something about the race, before its next tick."""
@@ -62,10 +63,13 @@ class DriveBeside(Drive):
     def __init__(self, race: Race) -> None:
         super().__init__(race)
         self._work: SimpleQueue[Callable[[], Sequence[Tick]] | None] = SimpleQueue()
-        self._done: SimpleQueue[Sequence[Tick] | Exception] = SimpleQueue()
+        self._done: SimpleQueue[Sequence[Tick] | RacerError] = SimpleQueue()
+        self._parted = False
         Thread(target=self._run, name="racer-drive", daemon=True).start()
 
-    def advance(self, ticks: int, action: Action) -> Sequence[Tick]:
+    def advance(self, ticks: int, action: Action, time_left: float = LONGEST) -> Sequence[Tick]:
+        if self._parted:
+            raise BridgeError("there is no connection any more")
         driven: Sequence[Tick] = ()
         if self.silent_since is not None:
             try:
@@ -73,7 +77,7 @@ class DriveBeside(Drive):
             except Empty:
                 return ()
             self.silent_since = None
-            if isinstance(answer, Exception):
+            if isinstance(answer, RacerError):
                 raise answer
             driven = answer
         if ticks or self._orders:
@@ -84,14 +88,18 @@ class DriveBeside(Drive):
 
     def close(self) -> None:
         """As soon as it is through with what it does; nobody waits for that."""
-        self._work.put(None)
+        if not self._parted:
+            self._parted = True
+            self._work.put(None)
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
             try:
                 self._done.put(work())
-            except Exception as error:
+            except RacerError as error:
                 self._done.put(error)
+            except Exception as error:  # what a server sent may have been beyond all that was thought of
+                self._done.put(RacerError(f"{type(error).__name__}: {error}"))
         self.race.close()
 
 

@@ -11,7 +11,7 @@ from racer_viewer.render.overlays import lap_time
 from racer_viewer.ui.theme import MARGIN, PADDING, TEXT_SMALL, Colour, Theme
 
 ROWS = 6
-"""At most, the newest at the bottom."""
+"""The newest at the bottom; all that are driven now are there, however many they are."""
 WIDTH, ROW = 460, 21
 """At scale 1 [px]."""
 COLUMNS = ((0.06, "#"), (0.43, "driver"), (0.57, "reward"), (0.66, "laps"), (0.79, "best"), (1.0, "ended"))
@@ -29,7 +29,8 @@ class EpisodeTable:
         self, surface: pygame.Surface, theme: Theme, episodes: Sequence[Episode], running: Sequence[Episode], top: int
     ) -> pygame.Rect:
         """Episodes that are over, and those that are running now; in the middle, so far from the upper edge [px]."""
-        rows = [*episodes, *running][-ROWS:]
+        room = min(max(0, ROWS - len(running)), len(episodes))
+        rows = [*episodes[len(episodes) - room :], *running]
         free = surface.get_width() - 2 * round(surface.get_width() * 0.3)
         width = min(theme.px(WIDTH), free)
         key = (theme, width, tuple((row.number, row.driver, _cells(row)) for row in rows))

@@ -95,11 +95,17 @@ class Recorder:
         if self._roll is not None:
             self._developments.append(self._development(self._roll))
             self._roll = None
+        problem: FilmError | None = None
         for development in self._developments:
             if not development.over:
-                with FilmProgress() as progress:
-                    film = development.finish(progress)
-                progress.tell(film)
+                try:
+                    with FilmProgress() as progress:
+                        film = development.finish(progress)
+                    progress.tell(film)
+                except FilmError as error:
+                    problem = error
+        if problem is not None:
+            raise problem
 
     def _take(self, roll: Roll) -> None:
         screen = self._screen
@@ -108,6 +114,7 @@ class Recorder:
     def _develop(self) -> None:
         roll, self._roll = self._roll, None
         if roll is not None:
+            self._app.said_ticks = 0
             development = self._development(roll)
             self._developments.append(development)
             self._app.push(FilmScreen(self._app, development))

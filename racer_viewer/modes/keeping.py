@@ -8,11 +8,15 @@ from racer_viewer.replays import Replay, file_name, save_replay
 
 
 def keep_replay(app: Stage, replay: Replay | None) -> None:
-    """Save it, and say where; None is what was driven before the first tick."""
+    """Save it under a name of its own, and say where; None is what was driven before the first tick."""
     if replay is None:
-        app.say("Nothing was driven yet")
+        app.say("There is nothing yet that could be kept")
         return
     path = app.data / "replays" / file_name(replay)
+    stem, number = path.stem, 1
+    while path.exists():
+        number += 1
+        path = path.with_stem(f"{stem}-{number}")
     try:
         save_replay(replay, path)
         app.say(f"Saved as {path}")

@@ -118,10 +118,11 @@ class Race:
 
     def restart(self, seed: int = 0) -> None:
         """All cars to the start, which is drawn by the seed unless it is the line; and the clock to zero."""
-        self.ticks, self.seed = 0, seed
+        self.ticks = 0
         best = self.ghost.best_lap if self.ghost else None
         for car in self.cars:
             car.begin(self.config, self.start, seed, LapTime(best.ticks, best.gate_ticks) if best else None)
+        self.seed = seed  # the last thing: whoever sees it knows that all have begun
 
     def step(self, action: Action) -> LapTime | None:
         """One tick of every car; the action is the person's. Returns the lap that the followed car ended."""

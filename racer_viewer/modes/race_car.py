@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from racer_env.bridge.interface import COMPONENT_KEYS, Info
 from racer_env.engine import Config, Start
 from racer_env.env import RacerEnv
+from racer_env.errors import ContractError
 from racer_viewer.agents import Agent
 from racer_viewer.modes.stopwatch import LapTime, Stopwatch
 from racer_viewer.modes.wheel import Action
-from racer_viewer.replays import Recorder, Replay
+from racer_viewer.replays import Recorder, Replay, ReplayError
 from racer_viewer.snapshot import Colour, Look, Thought, car_row
 
 THOUGHT_TICKS = 4
@@ -25,11 +26,12 @@ TIME_UP, STOOD_STILL = "time up", "stood still"
 
 @dataclass(frozen=True)
 class Entrant:
-    """Who drives a car: an agent, or (None) the person at the keys."""
+    """Who drives a car: an agent, or (None) the person at the keys. A ghost is only shown for comparison."""
 
     name: str
     colour: Colour
     agent: Agent | None = None
+    ghost: bool = False
 
 
 class RaceCar:
@@ -79,7 +81,7 @@ class RaceCar:
         """A car whose place is only guessed is a ghost."""
         followed = self.env.followed
         if followed is None or followed.in_step:
-            return Look(self.entrant.name, self.entrant.colour)
+            return Look(self.entrant.name, self.entrant.colour, self.entrant.ghost)
         return Look(f"{self.entrant.name} (a guess)", self.entrant.colour, ghost=True)
 
     def thought(self) -> Thought | None:
@@ -93,8 +95,11 @@ class RaceCar:
         return self._thought
 
     def replay(self) -> Replay | None:
-        """What was driven in this episode; None before its first tick."""
-        return self._recorder.replay() if self._recorder.ticks else None
+        """What was driven in this episode; None before its first tick, or if no replay can be made of it."""
+        try:
+            return self._recorder.replay() if self._recorder.ticks else None
+        except ReplayError:  # a circuit of too many points, or a server with rewards beyond all numbers
+            return None
 
     def _choice(self, drawn: bool) -> NDArray[np.float32]:
         agent = self.entrant.agent
@@ -110,9 +115,11 @@ class RaceCar:
         crossed_line = info["lap"] != before["lap"]
         if followed is not None and not followed.in_step:
             row["speed"], row["wall_contact"] = info["rawSpeed"], info["wallContact"]
-            row["lap"], row["checkpoint"] = info["lap"], info["checkpoint"]
+            row["lap"], row["checkpoint"] = info["lap"], info["checkpoint"] % len(self.env.track.gates)
             ticks = before["lap_ticks"] + 1
             row["finished_lap_ticks"], row["lap_ticks"] = (ticks, 0) if crossed_line else (0, ticks)
+        elif not 0 <= row["checkpoint"] < len(self.env.track.gates):
+            raise ContractError(f"gate {row['checkpoint']} was taken, but the circuit has {len(self.env.track.gates)}")
         elif crossed_line and "finished_lap_ticks" not in car:
             row["finished_lap_ticks"] = row["last_lap_ticks"]
         return row

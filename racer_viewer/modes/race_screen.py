@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError
 from racer_viewer.modes.connecting import open_race
-from racer_viewer.modes.drive import Drive, Tick, drive_of
+from racer_viewer.modes.drive import LONGEST, Drive, Tick, drive_of
 from racer_viewer.modes.driving import DrivingScreen
 from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.link import Link
@@ -27,14 +27,26 @@ PATIENCE, LONGEST_SILENCE = 0.5, 8.0
 """After which a silent bridge is mentioned, and after which it counts as gone [s]."""
 
 
+class LostScreen(MessageScreen):
+    """A race cannot go on; the way back leads out of it."""
+
+    def back(self) -> None:
+        self.app.pop()
+        self.app.pop()
+
+
 class RaceScreen(DrivingScreen):
     """Has a race driven, and shows how it stands with the bridge if there is one."""
 
-    def __init__(self, app: Stage, setup: RaceSetup, race: Race) -> None:
+    def __init__(self, app: Stage, setup: RaceSetup, race: Race, drive: Drive | None = None) -> None:
+        """drive: has the race driven in another way than is usual for it."""
         super().__init__(app, race.snapshot())
         self.setup = setup
-        self.drive: Drive = drive_of(race)
+        self.drive: Drive = drive or drive_of(race)
         self.link: Link | None = race.link
+        self._parted = False
+        self._granted = self._spent = 0.0
+        """Time that may go, and that went, into driving and showing it since the last picture [s]."""
 
     @property
     def race(self) -> Race:
@@ -50,14 +62,17 @@ class RaceScreen(DrivingScreen):
 
     def advance(self, ticks: int, action: Action) -> Sequence[Tick]:
         """Drive, show and sound what came of it."""
+        begin = time.perf_counter()
         try:
-            driven = self.drive.advance(ticks, action)
+            self._granted += LONGEST
+            driven = self.drive.advance(ticks, action, max(0.0, self._granted - self._spent))
         except RacerError as error:
             self._lose(str(error))
             return ()
         for tick in driven:
             self.show(tick.snapshot)
             self.link = tick.link
+        self._spent += time.perf_counter() - begin
         if driven:
             self.app.speaker.tick(car_sound(self.after.car))
         elif self.silence > LONGEST_SILENCE and self.app.top is self:
@@ -72,19 +87,29 @@ class RaceScreen(DrivingScreen):
 
     def take(self, setup: RaceSetup, race: Race) -> None:
         """Go on with another race: on another circuit, with others, or over a new connection."""
-        self.drive.close()
+        self.part()
+        self._parted = False
         self.setup, self.drive, self.link = setup, drive_of(race), race.link
         self.begin_at(race.snapshot())
 
     def reopen(self, setup: RaceSetup) -> None:
-        """Begin another race, and take it as soon as it is there."""
+        """Begin another race, and take it as soon as it is there. A bridge may have room for one at a time only."""
+        if setup.bridge is not None:
+            self.part()
         open_race(self.app, setup, lambda race: self.take(setup, race))
+
+    def part(self) -> None:
+        """Be done with the race that is driven."""
+        if not self._parted:
+            self._parted = True
+            self.drive.close()
 
     def closed(self) -> None:
         super().closed()
         self.drive.close()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
+        self._granted = self._spent = 0.0
         super().draw(surface, share)
         if self.app.top is self and self.top_reserved:
             status_line(surface, self.app.theme, self.status(), self._link_words())
@@ -99,18 +124,14 @@ class RaceScreen(DrivingScreen):
 
     def _lose(self, reason: str) -> None:
         """The bridge is gone: say so, and offer to try again. What was driven can still be kept."""
-        self.app.push(
-            MessageScreen(
-                self.app,
-                "Connection lost",
-                reason,
-                [
-                    Button("Reconnect", "All begin at the start again", do=self._reconnect),
-                    Button("Save replay", "What was driven until now", do=self._keep),
-                    Button("Leave", do=self._leave),
-                ],
-            )
-        )
+        reconnect = Button("Reconnect", "All begin at the start again", do=self._reconnect)
+        items = [
+            *([reconnect] if self.setup.bridge else []),
+            Button("Save replay", "What was driven until now", do=self._keep),
+            Button("Leave", do=self._leave),
+        ]
+        title = "Connection lost" if self.setup.bridge else "It cannot go on"
+        self.app.push(LostScreen(self.app, title, reason, items))
 
     def _keep(self) -> None:
         keep_replay(self.app, self.race.replay())

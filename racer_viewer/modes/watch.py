@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from racer_viewer.agents import Agent, AgentError, load_agent
 from racer_viewer.modes.connecting import open_race
+from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.episode_table import EpisodeTable
 from racer_viewer.modes.episodes import KEPT, Episode, episode_of
 from racer_viewer.modes.keeping import keep_replay
@@ -70,8 +71,10 @@ def _name_among(names: Sequence[str], agent: Agent) -> str:
 class WatchScreen(RaceScreen):
     """Episode after episode. Time goes as fast as the viewer likes, and anybody may take the wheel."""
 
-    def __init__(self, app: Stage, setup: RaceSetup, race: Race) -> None:
-        super().__init__(app, setup, race)
+    def __init__(self, app: Stage, setup: RaceSetup, race: Race, drive: Drive | None = None) -> None:
+        super().__init__(app, setup, race, drive)
+        self._wanted = setup.circuit
+        """The circuit that was asked for last; a bridge may not have it."""
         self.episodes: list[Episode] = []
         self.number = 1
         """Of the episode that is driven now."""
@@ -201,12 +204,12 @@ class WatchScreen(RaceScreen):
     def switch_circuit(self, by: int) -> None:
         """The next one of those that can be chosen, or the one before."""
         ids = list(fixed_circuits(self.setup.circuit))
-        now = ids.index(self.setup.circuit) if self.setup.circuit in ids else -1
+        now = ids.index(self._wanted) if self._wanted in ids else -1
         self.go_to(ids[(now + by) % len(ids)])
 
     def go_to(self, circuit: str) -> None:
         """All begin at the start of another circuit."""
-        self.app.change(circuit=circuit)
+        self._wanted = circuit
         self.reopen(replace(self.setup, circuit=circuit))
 
     def join(self, path: Path) -> None:
@@ -226,12 +229,19 @@ class WatchScreen(RaceScreen):
         self.reopen(replace(self.setup, entrants=(*others, Entrant(name, colour, agent))))
 
     def take(self, setup: RaceSetup, race: Race) -> None:
-        self._note_episodes(LEFT)
-        race.drawn, race.start = self.drawn, ANYWHERE if self.anywhere else AT_THE_LINE
+        focus = self.focus if self.focus < len(race.cars) else 0
+        race.focus, race.drawn, race.start = focus, self.drawn, ANYWHERE if self.anywhere else AT_THE_LINE
         self.at_the_wheel = False
         self._seed = race.seed
         super().take(setup, race)
+        if setup.circuit != self.app.settings.circuit:
+            self.app.change(circuit=setup.circuit)
         self._note_running()
+
+    def part(self) -> None:
+        if not self._parted:
+            self._note_episodes(self.race, LEFT)
+        super().part()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         super().draw(surface, share)
@@ -245,13 +255,13 @@ class WatchScreen(RaceScreen):
         self._seed = seed = self.number
 
         def end(race: Race) -> None:
-            self._note_episodes(ending)
+            self._note_episodes(race, ending)
             race.restart(seed)
 
         self.drive.order(end)
 
-    def _note_episodes(self, ending: str) -> None:
-        over = [episode_of(car, self.number, ending) for car in self.race.cars if car.ticks]
+    def _note_episodes(self, race: Race, ending: str) -> None:
+        over = [episode_of(car, self.number, ending) for car in race.cars if car.ticks]
         self.episodes = [*self.episodes, *over][-KEPT:]
         self.number += bool(over)
         self._running = ()

@@ -203,6 +203,8 @@ class GroundLevels:
             return
         key = (cover.number, x, y)
         if cover.missing or key != self._last:
+            self._source = _at_least(self._source, (x.length, y.length))
+            self._scaled = _at_least(self._scaled, (x.to_length, y.to_length))
             source = self._source.subsurface((0, 0, x.length, y.length))
             self._put_tiles(source, cover, x.first, y.first)
             size = x.to_length, y.to_length
@@ -214,7 +216,7 @@ class GroundLevels:
         surface.blit(self._scaled, (x.to_first, y.to_first), (0, 0, x.to_length, y.to_length))
 
     def _make_room(self, size: tuple[int, int]) -> None:
-        """Have surfaces to work on that are large enough for any view of this size."""
+        """Have surfaces to work on that are large enough for nearly any view of this size."""
         width, height = size[0] + SLACK * RATIO * 2.0, size[1] + SLACK * RATIO * 2.0
         if self._scaled.get_width() < width or self._scaled.get_height() < height:
             self._scaled = pygame.Surface((math.ceil(width), math.ceil(height)), depth=32)
@@ -322,6 +324,12 @@ def _off(place: float) -> float:
 def _nearest(places: list[Place], scale: float, goal: tuple[float, float]) -> Place:
     column, row = goal[0] * scale / TILE - 0.5, -goal[1] * scale / TILE - 0.5
     return min(places, key=lambda place: (place[0] - column) ** 2 + (place[1] - row) ** 2)
+
+
+def _at_least(surface: pygame.Surface, size: tuple[int, int]) -> pygame.Surface:
+    """A surface that is as large as the one given and as this size."""
+    width, height = map(max, surface.get_size(), size)
+    return surface if (width, height) == surface.get_size() else pygame.Surface((width, height), depth=32)
 
 
 def _warm_up_scaling(source: pygame.Surface, target: pygame.Surface) -> None:

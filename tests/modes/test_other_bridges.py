@@ -206,3 +206,40 @@ def test_with_telemetry_the_car_is_seen_and_its_replay_is_the_same_to_the_bit(
     row = screen.race.followed.row
     assert np.allclose(trace.rows[replay.ticks]["x"], row["x"])
     assert row["components"][0] > 0.0
+
+
+def test_episodes_on_a_slow_server_are_counted_once(person: Person, server: OldServer) -> None:
+    def short_episodes(reply: dict[str, Any]) -> dict[str, Any]:
+        if reply["type"] == "step_result" and reply["info"]["stepCount"] >= 20:
+            reply["truncated"] = True
+        return reply
+
+    server.distort = short_episodes
+    screen = watching(person, server.url)
+    frames_until(person, lambda: screen.number > 3, "three episodes")
+    assert [(each.number, each.ending) for each in screen.episodes[:3]] == [(n, "time up") for n in (1, 2, 3)]
+    assert all(each.replay is not None for each in screen.episodes)
+
+
+def test_the_circuit_is_switched_on_a_server_that_has_room_for_one(person: Person, server: OldServer) -> None:
+    screen = watching(person, server.url)
+    frames_until(person, lambda: tick_of(screen) >= 5, "some ticks")
+    person.press("page down")
+    frames_until(person, lambda: person.app.stage.top is screen and tick_of(screen) > 3, "the other circuit")
+    assert screen.setup.circuit == "track-02"
+    assert [each.ending for each in screen.episodes] == ["left"]
+
+
+def test_a_server_with_more_gates_than_ours_does_not_end_the_app(person: Person, server: OldServer) -> None:
+    def more_gates(reply: dict[str, Any]) -> dict[str, Any]:
+        if reply["type"] == "step_result":
+            reply["observation"][13] = 1.0
+            reply["info"]["checkpoint"] = reply["info"]["stepCount"] // 2
+        return reply
+
+    server.distort = more_gates
+    screen = watching(person, server.url)
+    frames_until(person, lambda: tick_of(screen) >= 80 or person.app.stage.top is not screen, "80 ticks")
+    assert person.app.stage.top is screen
+    assert screen.link is not None
+    assert not screen.link.sure

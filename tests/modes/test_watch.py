@@ -1,16 +1,20 @@
 """Watching, through the real app: time, episodes, the wheel, circuits, several cars."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from person import Person
 
-from racer_viewer.agents import bundled_models
+from racer_viewer.agents import AgentError, bundled_models
 from racer_viewer.modes.episodes_screen import EpisodesScreen
 from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.race_screen import LostScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.modes.watch_menu import WatchMenu
 from racer_viewer.replays import Replay, load_replay, trace_replay
+from racer_viewer.ui.intents import Scroll
 
 MODELS = {path.stem: path for path in bundled_models()}
 
@@ -65,7 +69,7 @@ def test_sixteen_times_is_as_much_as_the_machine_can_and_says_so(
     person.press(*["="] * 9)
     assert screen.pace.name == "16×"
     assert 60 < ticks_in(person, screen, 30) <= 480
-    monkeypatch.setattr("racer_viewer.modes.drive.LONGEST", 0.0)
+    monkeypatch.setattr("racer_viewer.modes.race_screen.LONGEST", 0.0)
     screen._since -= 1.0
     person.frames(2)
     screen._since -= 1.0
@@ -282,3 +286,45 @@ def test_what_watching_shows_can_be_hidden_and_stays_so(person: Person) -> None:
     assert "episodes" not in person.app.stage.settings.overlays
     middle = (640, 60)
     assert person.picture().get_at(middle) != with_table.get_at(middle)
+
+
+def test_replays_that_are_kept_in_the_same_second_do_not_replace_each_other(person: Person) -> None:
+    watching(person)
+    person.ticks(30)
+    person.press("space", "k", "k", "k")
+    assert len(list((person.data / "replays").glob("*.racer"))) == 3
+
+
+def test_all_cars_that_drive_are_in_the_table(person: Person) -> None:
+    screen = watching(person, *MODELS)
+    person.ticks(60)
+    assert len(screen._running) == 8
+    cells = screen._table._drawn[2]
+    assert [row[1] for row in cells] == [car.entrant.name for car in screen.race.cars]  # type: ignore[attr-defined]
+
+
+def test_a_model_that_fails_while_it_drives_is_told(person: Person) -> None:
+    screen = watching(person)
+    person.ticks(10)
+    entrant = screen.race.cars[0].entrant
+
+    class Broken:
+        noise_shape = None
+
+        def act(self, *arguments: object, **options: object) -> None:
+            raise AgentError("the model fails while it drives")
+
+    screen.race.cars[0].entrant = replace(entrant, agent=Broken())  # type: ignore[arg-type]
+    person.frames(2)
+    message = person.top(LostScreen)
+    assert (message.title, message.text) == ("It cannot go on", "the model fails while it drives")
+    person.press("escape")
+    assert person.app.stage.top is not screen
+
+
+def test_the_free_camera_can_be_zoomed_at_every_size_of_the_window(person: Person) -> None:
+    screen = watching(person)
+    person.press("c", "c")
+    for steps in [1] * 14 + [-1] * 30 + [1] * 20:
+        screen.handle(Scroll(float(steps), 700, 300))
+        person.frames(2)

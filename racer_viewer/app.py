@@ -152,7 +152,7 @@ class App:
     def _handle(self, intent: Intent) -> None:
         stage = self.stage
         if isinstance(intent, Close):
-            stage.quit()
+            stage.ask_to_quit()
         elif stage.top is not None and stage.top.typing:
             if not isinstance(intent, Do):
                 stage.top.handle(intent)

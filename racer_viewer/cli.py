@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from racer_viewer import __version__
-from racer_viewer.driving_commands import add_driving_commands
+from racer_viewer.driving_commands import add_driving_commands, add_film_options
 
 USAGE_ERROR = 2
 
@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_driving_commands(verbs, _positive)
     _add_train(verbs)
+    _add_learn(verbs)
     _add_evaluate(verbs)
     _add_export(verbs)
 
@@ -152,6 +153,11 @@ def _parser() -> argparse.ArgumentParser:
         "--rounds", type=_positive(int), default=9, metavar="N", help="rollouts of each (default: %(default)s)"
     )
     learning.add_argument("--json", action="store_true", help="print the figures as JSON")
+    learning.add_argument(
+        "--preview",
+        action="store_true",
+        help="measure instead what the live picture costs, beside the same run without",
+    )
     learning.set_defaults(run=_run_bench_train)
 
     drawing = subjects.add_parser(
@@ -197,9 +203,13 @@ def _add_train(verbs: Any) -> None:
     train = verbs.add_parser(
         "train",
         help="learn to drive",
-        description="Learn to drive: a run with checkpoints, the best policy so far, and figures for TensorBoard.",
+        description="Learn to drive, and watch it learn: a run with checkpoints, the best policy so far, and figures "
+        "for TensorBoard.",
     )
-    train.add_argument("--headless", action="store_true", help="without a window (for now it always is)")
+    train.add_argument("--headless", action="store_true", help="without a window, at the terminal")
+    train.add_argument("--attach", metavar="RUN", help="see a run that learns in the background: its name or folder")
+    add_film_options(train, _positive, "45 s")
+    train.add_argument("--tensorboard", action="store_true", help="open TensorBoard on the run as well")
     _add_run_options(train)
     train.add_argument("--name", metavar="RUN", help="name of the run, and of its folder and models")
     train.add_argument(
@@ -215,6 +225,13 @@ def _add_train(verbs: Any) -> None:
         help="folder for runs (default: RACER_DATA_DIR, or yours)",
     )
     train.set_defaults(run=_run_train)
+
+
+def _add_learn(verbs: Any) -> None:
+    """What a window starts to learn in; without help text, since nobody else needs it."""
+    learn = verbs.add_parser("learn")
+    learn.add_argument("folder", type=Path, metavar="FOLDER")
+    learn.set_defaults(run=_run_learn)
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -324,7 +341,24 @@ def _run_train(options: argparse.Namespace) -> int:
     if options.settings:
         print(describe_settings())
         return 0
-    return run(options)
+    from racer_viewer.launch import check_film_options
+
+    check_film_options(options)
+    if options.record is not None:
+        from racer_viewer.filming import film_run
+
+        return film_run(options)
+    if options.headless or options.bridge is not None:
+        return run(options)
+    from racer_viewer.launch import train
+
+    return train(options)
+
+
+def _run_learn(options: argparse.Namespace) -> int:
+    from racer_viewer.training.live.learn_command import run
+
+    run(options.folder)
 
 
 def _run_evaluate(options: argparse.Namespace) -> int:
@@ -368,6 +402,10 @@ def _run_bench_bridge(options: argparse.Namespace) -> int:
 
 
 def _run_bench_train(options: argparse.Namespace) -> int:
+    if options.preview:
+        from racer_viewer.bench.preview import run as measure_preview
+
+        return measure_preview(options.rounds, options.json)
     from racer_viewer.bench.train import run
 
     return run(options.rounds, options.json)

@@ -40,12 +40,12 @@ def add_driving_commands(verbs: Any, positive: Callable[[Callable[[str], float]]
         "--stochastic", action="store_true", help="draw actions as in training, instead of the best ones"
     )
     _add_bridge(watch)
-    _add_record(watch, positive, "the first two laps")
+    add_film_options(watch, positive, "the first two laps")
     watch.set_defaults(run=_run_watch)
 
     replay = _verb(verbs, "replay", "see a kept drive again", "See a kept drive again; several are compared as ghosts.")
     replay.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .racer file")
-    _add_record(replay, positive, "all of it")
+    add_film_options(replay, positive, "all of it")
     replay.set_defaults(run=_run_replay)
 
 
@@ -72,7 +72,7 @@ def _add_bridge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token", help="of that bridge, if it asks for one (default: RACER_BRIDGE_TOKEN)")
 
 
-def _add_record(
+def add_film_options(
     parser: argparse.ArgumentParser, positive: Callable[[Callable[[str], float]], Callable[[str], float]], length: str
 ) -> None:
     parser.add_argument(

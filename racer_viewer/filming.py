@@ -13,7 +13,7 @@ from racer_viewer.agents import CHAMPION
 from racer_viewer.films.film import check_place
 from racer_viewer.films.maker import FilmLook
 from racer_viewer.films.progress import FilmProgress
-from racer_viewer.folders import data_folder
+from racer_viewer.folders import data_folder, run_folder
 from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.driving import DrivingScreen
 from racer_viewer.modes.known_circuits import circuit_of
@@ -54,6 +54,27 @@ def film_replays(options: argparse.Namespace, replays: Sequence[Replay]) -> int:
     stage = _prepare(options)
     screen = ReplayScreen(stage, [trace_replay(replay) for replay in replays])
     return _film(options, stage, screen, screen.length + 1)
+
+
+def film_run(options: argparse.Namespace) -> int:
+    """Learn at the terminal, then film how it learned; with --attach, only the film of a run that has learned."""
+    from racer_viewer.training.command import config_of, run
+    from racer_viewer.training.saved import free_name
+    from racer_viewer.training_film import film_training
+
+    check_place(options.record)
+    data = data_folder(options.data_dir)
+    if options.attach is None:
+        config = config_of(options)
+        options.name = config.name or free_name(config, data / "runs")
+        code = run(options)
+        if code:
+            return code
+    folder = run_folder(options.attach or options.name, data)
+    with FilmProgress("Filming how it learned") as progress:
+        film = film_training(folder, options.record, data, options.size, options.seconds, progress)
+    progress.tell(film)
+    return 0
 
 
 def _prepare(options: argparse.Namespace) -> Stage:

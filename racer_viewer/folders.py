@@ -32,3 +32,13 @@ def written_whole(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def run_folder(run: str | Path, data: Path) -> Path:
+    """Of a run by its name or folder."""
+    from racer_env.errors import RacerError
+
+    for folder in (Path(run), data / "runs" / run):
+        if (folder / "config.json").is_file():
+            return folder
+    raise RacerError(f"there is no run {run} in {data / 'runs'}")

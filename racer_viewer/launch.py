@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.folders import data_folder
+from racer_viewer.folders import data_folder, run_folder
 
 if TYPE_CHECKING:
     from racer_viewer.app import App
@@ -68,6 +68,37 @@ def replay(options: argparse.Namespace) -> int:
 
         return film_replays(options, replays)
     return _open(options, lambda app: _open_replays(app.stage, options.files))
+
+
+def train(options: argparse.Namespace) -> int:
+    """Straight to a run that learns; where there is no display, at the terminal."""
+    from racer_viewer.ui.display import has_display
+
+    if not has_display() and options.attach is None:
+        from racer_viewer.training.command import run as run_headless
+
+        print("There is no display here: learning without a window, as with --headless", file=sys.stderr, flush=True)
+        return run_headless(options)
+    from racer_viewer.training.command import config_of
+
+    run = options.attach or options.resume
+    folder = None if run is None else run_folder(run, data_folder(options.data_dir))
+    config = None if folder is not None else config_of(options)
+
+    def begin(app: App) -> None:
+        from racer_viewer.modes.loading import when_ready
+
+        def start() -> None:
+            from racer_viewer.modes.train_screen import open_run, open_training, resume_run
+
+            if config is not None:
+                open_training(app.stage, config, tensorboard=options.tensorboard)
+            elif folder is not None:
+                (open_run if options.attach else resume_run)(app.stage, folder)
+
+        when_ready(app.stage, start)
+
+    return _open(options, begin, hint="--headless learns without one")
 
 
 def check_track(options: argparse.Namespace) -> None:
@@ -146,7 +177,11 @@ def _open_play(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress 
         from racer_viewer.modes.play import open_play
 
         laps = stage.settings.laps if options.laps is None else options.laps
-        rivals = [(path.stem, path) for path in options.against]
+        names = [path.stem for path in options.against]
+        rivals = [
+            (f"{path.parent.name}/{path.stem}" if names.count(path.stem) > 1 else path.stem, path)
+            for path in options.against
+        ]
         open_play(stage, options.track or circuit_of(stage.settings), rivals, laps)
 
     stage.bridge = bridge

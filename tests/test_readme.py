@@ -5,6 +5,7 @@ import re
 import shlex
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from racer_viewer.cli import main
 from racer_viewer.modes.driving import DrivingScreen
 from racer_viewer.modes.race import Entrant, Race
 from racer_viewer.replays import save_replay
+from racer_viewer.training.presets import preset
+from racer_viewer.training.saved import write_config
 from tests.bridge.conftest import running_bridge
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
@@ -27,7 +30,7 @@ COMMANDS = [
     for line in text.splitlines()
     if line.startswith("python run.py")
 ]
-BENCHES = {f"bench {what}" for what in ("engine", "bridge", "train", "learn", "render", "start")}
+BENCHES = {f"bench {what}" for what in ("engine", "bridge", "train", "train --preview", "learn", "render", "start")}
 TRIED_ELSEWHERE = {"", "--help", "test", "test --slow", "bridge"} | BENCHES
 """By test_fresh_machine.py, test_no_display.py, tests/bench and tests/bridge, and by whoever reads this."""
 
@@ -38,8 +41,17 @@ def test_there_are_commands_and_snippets() -> None:
 
 
 FILMING = [command for command in COMMANDS if "--record" in command]
-IN_A_WINDOW = [command for command in COMMANDS if command.startswith(("play", "watch", "replay"))]
-LEARNING = [command for command in COMMANDS if command.startswith(("train", "evaluate", "export"))]
+AT_THE_TERMINAL = ("--headless", "--settings", "--record")
+IN_A_WINDOW = [
+    command
+    for command in COMMANDS
+    if command.startswith(("play", "watch", "replay", "train")) and not any(each in command for each in AT_THE_TERMINAL)
+]
+LEARNING = [
+    command
+    for command in COMMANDS
+    if command.startswith(("train", "evaluate", "export")) and command not in {*FILMING, *IN_A_WINDOW}
+]
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - TRIED_ELSEWHERE - {*LEARNING, *FILMING, *IN_A_WINDOW}))
@@ -62,13 +74,19 @@ def drives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert replay is not None
     for name in ("drive", "other"):
         save_replay(replay, tmp_path / f"{name}.racer")
+    write_config(replace(preset("ppo"), name="first"), tmp_path / "mine" / "runs" / "first")
 
 
 @pytest.mark.usefixtures("drives")
-@pytest.mark.parametrize("command", FILMING)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(each, marks=pytest.mark.slow) if each.startswith("train") else each for each in FILMING],
+)
 def test_films_are_made(command: str, tmp_path: Path) -> None:
     film = tmp_path / command.split("--record ")[1].split()[0]
-    assert main(shlex.split(re.sub(r"--seconds \d+", "--seconds 1", command))) == 0
+    quicker = re.sub(r"--seconds \d+", "--seconds 1", re.sub(r"--timesteps \d+", "--timesteps 20000", command))
+    seconds = [] if "--seconds" in command or "replay" in command else ["--seconds", "3"]
+    assert main([*shlex.split(quicker), *seconds]) == 0
     assert film.stat().st_size > 1000
 
 

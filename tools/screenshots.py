@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,11 +19,13 @@ from PIL import Image
 
 from racer_viewer.agents import load_agent, models_folder
 from racer_viewer.app import App
+from racer_viewer.modes.menu import MenuScreen
 from racer_viewer.modes.pace import NORMAL, SPEEDS
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.race import Entrant, Race
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import Screen
+from racer_viewer.modes.train_screen import TrainScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.modes.wheel import Action
 from racer_viewer.render.camera import Mode
@@ -32,6 +35,7 @@ from racer_viewer.ui.intents import Controls
 SIZE = (1280, 720)
 QUALITY = 88
 FRAME = 1.0 / 60.0
+TRAINED_STEPS = 170_000
 RIVALS = ("champion", "specialist-track-01", "learning-3-slow", "learning-2-first-lap")
 
 
@@ -73,6 +77,7 @@ class Photographer:
 
     def choose(self, label: str) -> None:
         listed = self._stage.top.list  # type: ignore[union-attr]
+        assert label in [item.label for item in listed.items], f"there is no {label} here"
         while listed.item.label != label:
             self.press("down")
         self.press("return")
@@ -96,6 +101,7 @@ class Photographer:
         yield from self._watch()
         yield from self._race()
         yield from self._replay()
+        yield from self._train()
         self._app.close()
 
     def _play(self) -> Iterator[Path]:
@@ -145,6 +151,26 @@ class Photographer:
         self.show("timing", "map", "names", "inputs", "reward")
         self.frames(480)
         yield self.take("replay")
+        self._stage.back_to(MenuScreen)
+
+    def _train(self) -> Iterator[Path]:
+        """A real run, when it has just found out how."""
+        self._stage.change(circuit="track-01")
+        self.show("timing", "map", "rays", "reward", "agent")
+        self.choose("Train")
+        self.choose("Start")
+        train = self.top
+        assert isinstance(train, TrainScreen)
+        while train.run.steps < TRAINED_STEPS and train.lives:
+            self.frames(1)
+            time.sleep(FRAME)
+        train.hide_keys()
+        self.frames(12)
+        yield self.take("train")
+        train.run.stop(discard=True)
+        while train.run.folder.exists():
+            self.frames(1)
+            time.sleep(FRAME)
 
 
 def _driven(circuit: str, model: str) -> Replay:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from racer_viewer.agents.description import Description
 from racer_viewer.agents.errors import AgentError
 from racer_viewer.agents.networks import Floats
-from racer_viewer.agents.policies import Policy
+from racer_viewer.agents.policies import GaussianPolicy, Policy
 from racer_viewer.agents.spaces import OBSERVATION_SIZE
 from racer_viewer.agents.stats import Normaliser
 
@@ -42,6 +43,18 @@ class AgentInfo:
     activation: str | None = None
     parameters: int | None = None
     timesteps: int | None = None
+
+    def of_policy(self, policy: GaussianPolicy, description: Description, parameters: int) -> AgentInfo:
+        """The same, with what is known of a policy of PPO or SAC."""
+        return replace(
+            self,
+            algorithm=description.algorithm,
+            policy_layers=policy.actor.sizes,
+            value_layers=None if policy.critic is None else policy.critic.sizes,
+            activation=description.activation,
+            parameters=parameters,
+            timesteps=description.timesteps,
+        )
 
 
 @dataclass(frozen=True, eq=False)

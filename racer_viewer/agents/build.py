@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -13,14 +15,24 @@ from racer_viewer.agents.networks import ACTIVATIONS, Floats, Layer, Network
 from racer_viewer.agents.noise import FixedNoise, LearnedNoise, Noise, StateNoise
 from racer_viewer.agents.policies import ActionBox, GaussianPolicy
 from racer_viewer.agents.spaces import ACTION_HIGH, ACTION_LOW, ACTION_SIZE, OBSERVATION_SIZE
-from racer_viewer.agents.tensors import TensorFile
 
 EXPLN_EPSILON = np.float32(1e-6)
 CRITICS = ("critic.", "critic_target.")
 """Tensors of SAC that driving does not need."""
 
 
-def build_policy(tensors: TensorFile, description: Description) -> tuple[GaussianPolicy, int]:
+class Tensors(Protocol):
+    """A model's tensors by the names of stable-baselines3, from wherever they are."""
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+    def read(self, name: str) -> Floats:
+        """A copy of a tensor, with finite numbers only."""
+        ...
+
+
+def build_policy(tensors: Tensors, description: Description) -> tuple[GaussianPolicy, int]:
     """The policy of a PPO or SAC model, and how many learned numbers it has.
 
     Every tensor but those of SAC's critics is used, or the model is refused.
@@ -34,7 +46,7 @@ def build_policy(tensors: TensorFile, description: Description) -> tuple[Gaussia
 class _Parts:
     """The tensors of a model, which of them were used, and how many numbers were in those."""
 
-    def __init__(self, tensors: TensorFile) -> None:
+    def __init__(self, tensors: Tensors) -> None:
         self._tensors = tensors
         self.numbers = 0
         self._unused = dict.fromkeys(name for name in tensors.names if not name.startswith(CRITICS))

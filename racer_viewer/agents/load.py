@@ -88,15 +88,7 @@ def _load_zip(data: bytes, info: AgentInfo) -> tuple[Policy, AgentInfo]:
             policy, numbers = build_policy(TensorFile(tensors), description)
     except AgentError as error:
         raise AgentError(f"{TENSORS}: {error}") from error
-    return policy, replace(
-        info,
-        algorithm=description.algorithm,
-        policy_layers=policy.actor.sizes,
-        value_layers=None if policy.critic is None else policy.critic.sizes,
-        activation=description.activation,
-        parameters=numbers,
-        timesteps=description.timesteps,
-    )
+    return policy, info.of_policy(policy, description, numbers)
 
 
 def _load_onnx(data: bytes, info: AgentInfo) -> tuple[Policy, AgentInfo]:

@@ -35,9 +35,10 @@ ZOOM_STEP = 1.15
 class DrivingScreen(Screen):
     """Draws the last two snapshots, and what lies between them."""
 
-    def __init__(self, app: Stage, first: Snapshot) -> None:
+    def __init__(self, app: Stage, first: Snapshot, patient: bool = False) -> None:
+        """patient: every picture is drawn in full, for films."""
         super().__init__(app)
-        self._scene, self._overlays = Scene(app.theme), Overlays(app.theme)
+        self._scene, self._overlays = Scene(app.theme, patient), Overlays(app.theme, patient)
         self._scene.prepare(first.track, app.height)
         gc.unfreeze()  # of what was loaded before, some may have been left behind
         gc.collect()
@@ -111,6 +112,9 @@ class DrivingScreen(Screen):
         """For a while."""
         self._keys_ticks = KEYS_TICKS
 
+    def hide_keys(self) -> None:
+        self._keys_ticks = 0
+
     @property
     def keys_shown(self) -> bool:
         """Whether there is a line of keys at the bottom now."""
@@ -129,6 +133,14 @@ class DrivingScreen(Screen):
         return self._scene.draw_ahead()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
+        keys = self.keys_shown and self.app.top is self
+        below = self.app.theme.px(FOOTER_HEIGHT) if keys else 0
+        self.draw_road(surface, share, self.top_reserved, self.bottom_reserved + below)
+        if keys:
+            footer(surface, self.app.theme, self.keys())
+
+    def draw_road(self, surface: pygame.Surface, share: float, top: int = 0, bottom: int = 0) -> None:
+        """The scene, and over it the panels, which leave so much free at the top and at the bottom [px]."""
         theme, shown = self.app.theme, self.app.settings.overlays
         if self._overlays.theme is not theme:
             self._scene.use(theme)
@@ -138,10 +150,6 @@ class DrivingScreen(Screen):
         self._scene.draw(surface, moment.before, moment.after, moment.share, options)
         if self.app.top is not self:
             return
-        top, bottom = self.top_reserved, self.bottom_reserved
-        if self.keys_shown:
-            footer(surface, theme, self.keys())
-            bottom += theme.px(FOOTER_HEIGHT)
         width, height = surface.get_size()
         panels = surface.subsurface((0, top, width, height - top - bottom))
         covered = self._overlays.draw(panels, moment.after, shown, self.app.settings.units)

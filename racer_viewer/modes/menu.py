@@ -125,9 +125,9 @@ def _watch(app: Stage) -> Screen:
 
 
 def _train(app: Stage) -> Screen:
-    from racer_viewer.modes.training_screen import TrainingScreen
+    from racer_viewer.modes.train_setup import TrainSetupScreen
 
-    return TrainingScreen(app)
+    return TrainSetupScreen(app)
 
 
 def _replays(app: Stage) -> Screen:

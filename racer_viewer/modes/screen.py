@@ -54,6 +54,10 @@ class Screen:
         """There is time before the next picture: prepare a little of what it may need; False if there is nothing."""
         return False
 
+    def closing(self, then: Callable[[], None]) -> Screen | None:
+        """What to ask before the window closes, and the answer's way to close it; None closes at once."""
+        return None
+
     def shown(self) -> None:
         """It is on top now, for the first time or again."""
 
@@ -112,6 +116,16 @@ class Stage:
             self.screens.pop().closed()
         if self.top is not None:
             self.top.shown()
+
+    def ask_to_quit(self) -> None:
+        """Quit, unless a screen has something to ask first. Who asks again while that is asked, is asked no more."""
+        for screen in reversed(self.screens):
+            question = screen.closing(self.quit)
+            if question is not None:
+                if type(self.top) is not type(question):
+                    self.push(question)
+                return
+        self.quit()
 
     def quit(self) -> None:
         while self.screens:

@@ -1,1 +1,2 @@
-"""Learning to drive, with stable-baselines3. Importing a module of this package imports torch; the package does not."""
+"""Learning to drive, with stable-baselines3. What learns imports torch; `config`, `presets`, `saved` and what a
+window needs of `live` do not."""

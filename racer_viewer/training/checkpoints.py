@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -13,27 +10,10 @@ from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.vec_env import VecNormalize
 
 from racer_env.errors import RacerError
-from racer_viewer.agents import find_stats, load_agent, load_stats, restore_stats, save_stats
+from racer_viewer.agents import load_agent, load_stats, restore_stats, save_stats
 from racer_viewer.folders import written_whole
-from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.learner import Model
-
-CONFIG_FILE = "config.json"
-_STEPS = re.compile(r"_(\d+)_steps$")
-
-
-class ResumeError(RacerError):
-    """There is nothing to go on from."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A saved model to go on from, with the config of its run and the steps that it had learned for."""
-
-    model: Path
-    stats: Path
-    config: RunConfig
-    steps: int
+from racer_viewer.training.saved import CONFIG_FILE, Checkpoint, ResumeError
 
 
 def save_checkpoint(model: Model, env: VecNormalize, path: Path) -> Path:
@@ -42,25 +22,6 @@ def save_checkpoint(model: Model, env: VecNormalize, path: Path) -> Path:
     with written_whole(path) as temporary:
         model.save(temporary)
     return path
-
-
-def find_checkpoint(where: Path, runs: Path) -> Checkpoint:
-    """What `--resume` means: a model file, the folder of a run, or a run's name; of a run, its latest checkpoint."""
-    folder = next((each for each in (where, runs / where) if each.is_dir()), None)
-    model = where if folder is None else _latest(folder)
-    if not model.is_file():
-        known = ", ".join(sorted(each.name for each in runs.iterdir())) if runs.is_dir() else ""
-        raise ResumeError(f"--resume {where}: no such model or run" + (f"; runs: {known}" if known else ""))
-    stats = find_stats(model)
-    if stats is None:
-        raise ResumeError(
-            f"{model} has no statistics beside it ({model.stem}_vecnormalize.npz or .pkl): "
-            "without the normalisation that it learned with it cannot go on"
-        )
-    config_file = model.parent / CONFIG_FILE
-    if not config_file.is_file():
-        raise ResumeError(f"{model} has no {CONFIG_FILE} beside it, which says how it was learning")
-    return Checkpoint(model, stats, load_run_config(config_file), _steps_of(model))
 
 
 def restore(checkpoint: Checkpoint, model: Model, env: VecNormalize) -> None:
@@ -99,22 +60,3 @@ def begin_from(path: str, model: Model, env: VecNormalize) -> None:
         with torch.no_grad():
             model.policy.log_std.copy_(noise)  # type: ignore[operator]
     restore_stats(load_stats(source.stats_path), env)
-
-
-def _latest(folder: Path) -> Path:
-    models = [path for path in folder.glob("*.zip") if not path.stem.endswith("_best")]
-    if not models:
-        raise ResumeError(f"{folder} has no checkpoint yet to go on from")
-    return max(models, key=lambda path: (_steps_of(path), path.stat().st_mtime))
-
-
-def _steps_of(model: Path) -> int:
-    """Steps that a model had learned for, as its file says."""
-    try:
-        with zipfile.ZipFile(model) as archive:
-            return int(json.loads(archive.read("data"))["num_timesteps"])
-    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
-        named = _STEPS.search(model.stem)
-        if named is None:
-            raise ResumeError(f"{model} is not a model of stable-baselines3, or it is damaged") from None
-        return int(named[1])

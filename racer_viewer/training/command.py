@@ -23,7 +23,7 @@ from racer_viewer.progress import prepare_engine
 from racer_viewer.training.config import RunConfig, parse_run_config, parse_settings
 
 if TYPE_CHECKING:
-    from racer_viewer.training.run import Progress as RunProgress
+    from racer_viewer.training.overseer import Progress as RunProgress
 
 OPTIONS = ("timesteps", "name", "seed", "num_cars", "begin_from", "device")
 """Settings with an option of their own; all others go by --set."""
@@ -61,13 +61,15 @@ def run(options: argparse.Namespace) -> int:
     """Learn, and say how to go on if it ended early."""
     prepare_engine()
     runs = data_folder(options.data_dir) / "runs"
-    from racer_viewer.training.checkpoints import find_checkpoint
+    from racer_viewer.training.live.greeting import check_nobody_learns
     from racer_viewer.training.run import Run
+    from racer_viewer.training.saved import find_checkpoint
 
     if options.resume is None:
         training = Run(config_of(options), runs, bridge_url=options.bridge)
     else:
         checkpoint = find_checkpoint(options.resume, runs)
+        check_nobody_learns(checkpoint.model.parent)
         config = (
             checkpoint.config if options.timesteps is None else replace(checkpoint.config, timesteps=options.timesteps)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,14 @@ from racer_env.engine import TICKS_PER_SECOND
 from racer_viewer.training.vec_env import SB3VecEnv
 
 EPISODES = "racer/episodes_this_rollout"
+REMEMBERED_EPISODES = 100
+"""Over which episode rewards are averaged, as stable-baselines3 does."""
 
 
 class Tick(NamedTuple):
     """What one tick of all cars gave, as arrays with a row for each."""
 
+    rewards: NDArray[np.float64]
     components: NDArray[np.float64]
     laps: list[float]
     """Times [s] of the laps that were completed in it."""
@@ -35,11 +39,15 @@ class RacerMetricsCallback(BaseCallback):
     `racer/mean_lap_time_sec`, `racer/best_lap_time_sec`: of the laps completed in the rollout.
     `racer/completion_rate`: part of the episodes that ended with at least one lap completed.
     `racer/episodes_this_rollout`: how many ended.
+    `rollout/ep_rew_mean`, `rollout/ep_len_mean`: of the last 100 episodes, in rewards as the environment pays them.
 
     A lap's time is the number of steps between two counts of a lap, or since the start of the episode, at 60 ticks a
     second. Works on any environment with the racer's infos; on a SB3VecEnv it reads arrays instead of dictionaries,
-    and knows that a first lap from elsewhere than the start line is none. `best_lap` and `laps` are of the whole run.
+    and knows that a first lap from elsewhere than the start line is none. `best_lap` and `laps` are of the whole run,
+    `tick` is the latest one.
     """
+
+    tick: Tick
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,15 +55,20 @@ class RacerMetricsCallback(BaseCallback):
         self.laps = self.episodes = 0
         self._lap_times: list[float] = []
         self._ended = self._completed = 0
+        self._last_returns = deque[float](maxlen=REMEMBERED_EPISODES)
+        self._last_lengths = deque[int](maxlen=REMEMBERED_EPISODES)
 
     def _on_training_start(self) -> None:
         count = self.training_env.num_envs
-        self._cars = _find_cars(self.training_env)
+        self._cars = find_cars(self.training_env)
+        self._returns, self._lengths = np.zeros(count), np.zeros(count, np.int64)
         self._lap, self._lap_start = np.ones(count, np.int64), np.zeros(count, np.int64)
         self._has_lapped = np.zeros(count, np.bool_)
 
     def _on_step(self) -> bool:
-        tick = self._from_infos() if self._cars is None else self._from_arrays(self._cars)
+        self.tick = tick = self._from_infos() if self._cars is None else self._from_arrays(self._cars)
+        self._returns += tick.rewards
+        self._lengths += 1
         for key, value in zip(COMPONENT_KEYS, tick.components.mean(axis=0).tolist(), strict=True):
             self.logger.record_mean(f"reward/{key}", value)
         if tick.laps:
@@ -68,7 +81,13 @@ class RacerMetricsCallback(BaseCallback):
             self.episodes += len(tick.ended)
             self._completed += int(self._has_lapped[tick.ended].sum())
             self._has_lapped[tick.ended] = False
+            self._note_episodes(tick.ended)
         return True
+
+    def _note_episodes(self, rows: NDArray[np.int64]) -> None:
+        self._last_returns.extend(self._returns[rows].tolist())
+        self._last_lengths.extend(self._lengths[rows].tolist())
+        self._returns[rows], self._lengths[rows] = 0.0, 0
 
     def _on_rollout_end(self) -> None:
         if self._lap_times:
@@ -76,6 +95,8 @@ class RacerMetricsCallback(BaseCallback):
             self.logger.record("racer/best_lap_time_sec", min(self._lap_times))
         if self._ended:
             self.logger.record("racer/completion_rate", self._completed / self._ended)
+            self.logger.record("rollout/ep_rew_mean", float(np.mean(self._last_returns)))
+            self.logger.record("rollout/ep_len_mean", float(np.mean(self._last_lengths)))
         if self._ended or EPISODES not in self.logger.name_to_value:
             self.logger.record(EPISODES, self._ended)  # SAC writes its log now and then: zero must not hide a count
         self._lap_times, self._ended, self._completed = [], 0, 0
@@ -84,7 +105,7 @@ class RacerMetricsCallback(BaseCallback):
         step = cars.last_step
         lappers = np.flatnonzero(step.finished_lap_ticks)
         times = (step.finished_lap_ticks[lappers] / TICKS_PER_SECOND).tolist() if len(lappers) else []
-        return Tick(step.components, times, lappers, step.ended)
+        return Tick(step.rewards, step.components, times, lappers, step.ended)
 
     def _from_infos(self) -> Tick:
         infos: list[dict[str, Any]] = self.locals["infos"]
@@ -95,10 +116,10 @@ class RacerMetricsCallback(BaseCallback):
         self._lap[lappers], self._lap_start[lappers] = lap[lappers], steps[lappers]
         self._lap[ended], self._lap_start[ended] = 1, 0
         components = np.array([[info[key] for key in COMPONENT_KEYS] for info in infos])
-        return Tick(components, times, lappers, ended)
+        return Tick(components.sum(axis=1), components, times, lappers, ended)
 
 
-def _find_cars(env: VecEnv) -> SB3VecEnv | None:
+def find_cars(env: VecEnv) -> SB3VecEnv | None:
     """The SB3VecEnv within wrappers, if there is one."""
     while isinstance(env, VecEnvWrapper):
         env = env.venv

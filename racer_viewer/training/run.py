@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,224 +11,212 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger, make_output_format
 from stable_baselines3.common.vec_env import VecNormalize
 
-from racer_env.engine import load_circuit
+from racer_env.engine import Simulation, load_circuit, parse_config
 from racer_env.errors import RacerError
-from racer_viewer.agents import load_agent
-from racer_viewer.folders import written_whole
-from racer_viewer.training.checkpoints import CONFIG_FILE, Checkpoint, begin_from, restore, save_checkpoint
-from racer_viewer.training.config import RunConfig
-from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
+from racer_viewer.training.checkpoints import begin_from, restore, save_checkpoint
+from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.learner import Model, QuieterNoise, make_env, make_model
-from racer_viewer.training.metrics import RacerMetricsCallback
+from racer_viewer.training.live.files import FINISHED, STOPPED
+from racer_viewer.training.live.narrator import Narrator, StoryFigures, SturdyFigures, layout_of
+from racer_viewer.training.live.policies import PolicyKeeper
+from racer_viewer.training.live.story import Story
+from racer_viewer.training.metrics import RacerMetricsCallback, find_cars
+from racer_viewer.training.overseer import Overseer, Report
+from racer_viewer.training.saved import (
+    CONFIG_FILE,
+    Checkpoint,
+    check_name_is_free,
+    find_checkpoint,
+    free_name,
+    latest_model,
+    write_config,
+)
 
-REPORT_SECONDS = 0.5
-EVALUATED_TRACKS = 8
-"""Of a run on more circuits, the first so many decide which policy is the best."""
-EVALUATED_LAPS = 2
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is."""
-
-    steps: int
-    total: int
-    steps_per_second: float
-    laps: int
-    best_lap: float | None
-    episodes: int
-    evaluation: tuple[Evaluation, ...]
-    """The latest one."""
-    note: str = ""
-    """Something that happened: a checkpoint, a new best, a problem."""
-
-    @property
-    def seconds_left(self) -> float:
-        return (self.total - self.steps) / self.steps_per_second if self.steps_per_second else 0.0
-
-
-Report = Callable[[Progress], None]
+KEPT_EVERY = {"ppo": 1, "sac": 8}
+"""Of so many updates one policy is kept; SAC updates many times a second."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """What a run came to. model: None if it was to be discarded."""
 
     folder: Path
-    model: Path
+    model: Path | None
     best: Path | None
     steps: int
     finished: bool
 
 
 class Run:
-    """One run. `learn` does it all; `stop` ends it early, from a signal handler or another thread."""
+    """One run. `learn` does it all; `stop` and `discard` end it early, from a signal handler or another thread.
+
+    metrics: what it records of the driving; story: what it tells, from the beginning of `learn` on.
+    """
+
+    story: Story
 
     def __init__(
         self, config: RunConfig, runs: Path, checkpoint: Checkpoint | None = None, bridge_url: str | None = None
     ) -> None:
-        self.config = config if config.name else replace(config, name=_free_name(config, runs))
+        if checkpoint is None and config.name:
+            check_name_is_free(config.name, runs)
+        self.config = config if config.name else replace(config, name=free_name(config, runs))
         self.folder = checkpoint.model.parent if checkpoint else runs / self.config.name
-        if checkpoint is None and self.folder.exists():
-            name = self.config.name
-            raise RacerError(f"there is a run {name} already: choose another --name, or go on with --resume {name}")
         self.tracks = [load_circuit(name) for name in dict.fromkeys(self.config.tracks)]
         """Each once; what cannot be driven is told before anything is written."""
+        self.metrics = RacerMetricsCallback()
         self._checkpoint = checkpoint
         self._bridge_url = bridge_url
-        self._stopped = False
+        self._stopped = self._discarded = False
+        self._watch: Overseer | None = None
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> Run:
+        """The run that a folder's config.json tells of: from its latest checkpoint, or else from its beginning."""
+        config = load_run_config(folder / CONFIG_FILE)
+        if latest_model(folder) is not None:
+            checkpoint = find_checkpoint(folder, folder.parent)
+            return cls(replace(config, name=config.name or folder.name), folder.parent, checkpoint)
+        run = cls(replace(config, name=""), folder.parent)
+        run.config, run.folder = replace(config, name=config.name or folder.name), folder
+        return run
 
     def stop(self) -> None:
         self._stopped = True
+
+    def discard(self) -> None:
+        """Stop, and save nothing."""
+        self._stopped = self._discarded = True
 
     @property
     def stopped(self) -> bool:
         return self._stopped
 
-    def learn(self, report: Report = lambda progress: None) -> Outcome:
-        """Learn until the config's number of steps, or until `stop`."""
+    @property
+    def discarded(self) -> bool:
+        return self._discarded
+
+    def learn(
+        self,
+        report: Report = lambda progress: None,
+        companions: Sequence[BaseCallback] = (),
+        on_problem: Callable[[str], None] = lambda text: None,
+    ) -> Outcome:
+        """Learn until the config's number of steps, or until `stop`.
+
+        companions: are called at every tick, after what is recorded of it.
+        on_problem: hears what cannot even be written down.
+        """
         env = make_env(self.config, self._bridge_url)
         try:
-            return self._learn(env, report)
+            return self._learn(env, report, companions, on_problem)
         finally:
             env.close()
 
-    def _learn(self, env: VecNormalize, report: Report) -> Outcome:
+    def save_now(self) -> None:
+        """A checkpoint. Only from within `learn`."""
+        assert self._watch is not None
+        self._watch.save_checkpoint()
+
+    def change_weights(self, weights: Mapping[str, float], steps: int) -> None:
+        """Pay other rewards from the next tick on, by the keys of an ai-config. Only from within `learn`."""
+        assert self._watch is not None
+        before = self.config.rewards.to_json()
+        rewards = parse_config({**before, "weights": {**before["weights"], **weights}})
+        cars = find_cars(self._watch.training_env)
+        simulation = getattr(cars.cars.batch, "simulation", None) if cars else None
+        if not isinstance(simulation, Simulation):
+            raise RacerError("the rewards of cars on a bridge cannot be changed while they learn")
+        simulation.configure(rewards)
+        self.config = replace(self.config, rewards=rewards)
+        after = rewards.to_json()
+        changed = [
+            f"{key} {old:g} → {after['weights'][key]:g}"
+            for key, old in before["weights"].items()
+            if old != after["weights"][key]
+        ]
+        self.story.event("weights", ", ".join(changed) or "the same weights", steps, rewards=after)
+        try:
+            write_config(self.config, self.folder)
+        except OSError as error:
+            self.story.event("problem", f"could not write {CONFIG_FILE}: {error.strerror or error}", steps)
+
+    def _learn(
+        self,
+        env: VecNormalize,
+        report: Report,
+        companions: Sequence[BaseCallback],
+        on_problem: Callable[[str], None],
+    ) -> Outcome:
         model = make_model(self.config, env)
-        done = 0
-        if self._checkpoint is None and self.config.begin_from:
-            begin_from(self.config.begin_from, model, env)
-        elif self._checkpoint is not None:
-            restore(self._checkpoint, model, env)
-            done = self._checkpoint.steps
-            if done >= self.config.timesteps:
-                raise RacerError(
-                    f"{self._checkpoint.model} has learned its {done} steps: ask for more with --timesteps"
-                )
-        self._write_config()
-        model.set_logger(_logger(self.folder, f"_{done}" if done else ""))
-        metrics = RacerMetricsCallback()
-        watch = _Watch(self, model, env, metrics, report)
-        callbacks: list[BaseCallback] = [metrics, watch]
+        done = self._begin(model, env)
+        write_config(self.config, self.folder)
+        self.story = Story(self.folder, done, on_problem)
+        with closing(self.story):
+            self._tell_begin(done)
+            keeper = PolicyKeeper(self.folder, self.story, layout_of(self.config, model), KEPT_EVERY[self.config.algo])
+            with closing(keeper):
+                self._run_model(model, env, report, companions, keeper)
+            return self._end(model, env)
+
+    def _begin(self, model: Model, env: VecNormalize) -> int:
+        """What it begins with, and the steps that were learned before."""
+        if self._checkpoint is None:
+            if self.config.begin_from:
+                begin_from(self.config.begin_from, model, env)
+            return 0
+        restore(self._checkpoint, model, env)
+        done = self._checkpoint.steps
+        if done >= self.config.timesteps:
+            raise RacerError(f"{self._checkpoint.model} has learned its {done} steps: ask for more with --timesteps")
+        return done
+
+    def _run_model(
+        self,
+        model: Model,
+        env: VecNormalize,
+        report: Report,
+        companions: Sequence[BaseCallback],
+        keeper: PolicyKeeper,
+    ) -> None:
+        done = model.num_timesteps
+        model.set_logger(self._logger(model, f"_{done}" if done else ""))
+        self._watch = Overseer(self, model, env, report)
+        callbacks: list[BaseCallback] = [self.metrics]
         if self.config.algo == "ppo":
             callbacks.append(QuieterNoise(self.config))
+        callbacks += [Narrator(self.config, self.story, self.metrics, keeper), *companions, self._watch]
         try:
             steps = self.config.timesteps - done
             model.learn(steps, CallbackList(callbacks), log_interval=1, reset_num_timesteps=not done)
         finally:
             model.logger.close()
-        stem = self.config.name if not self._stopped else f"{self.config.name}_{model.num_timesteps}_steps"
-        path = save_checkpoint(model, env, self.folder / f"{stem}.zip")
-        return Outcome(self.folder, path, watch.best, model.num_timesteps, not self._stopped)
 
-    def _write_config(self) -> None:
-        with written_whole(self.folder / CONFIG_FILE) as temporary:
-            temporary.write_text(self.config.to_json(), encoding="utf-8")
+    def _end(self, model: Model, env: VecNormalize) -> Outcome:
+        """Save what was learned, and tell."""
+        assert self._watch is not None
+        steps, finished = model.num_timesteps, not self._stopped
+        path = None
+        if not self._discarded:
+            stem = self.config.name if finished else f"{self.config.name}_{steps}_steps"
+            path = save_checkpoint(model, env, self.folder / f"{stem}.zip")
+            self.story.event("checkpoint", f"Saved {path.name}", steps)
+        word = "Finished" if finished else "Stopped"
+        self.story.event("end", f"{word} after {steps:,} steps", steps, outcome=FINISHED if finished else STOPPED)
+        return Outcome(self.folder, path, self._watch.best, steps, finished)
 
+    def _tell_begin(self, done: int) -> None:
+        config = self.config
+        where = config.tracks[0] if len(self.tracks) == 1 else f"{len(self.tracks)} circuits"
+        text = f"Begins: {config.algo.upper()} on {where}, {config.num_cars} cars"
+        self.story.event("begin", text if not done else f"Goes on from {done:,} steps", done)
 
-def _logger(folder: Path, suffix: str) -> Logger:
-    """Figures as progress.csv and for TensorBoard; a run that goes on writes to files of its own."""
-    return Logger(str(folder), [make_output_format(kind, str(folder), suffix) for kind in ("csv", "tensorboard")])
+    def _logger(self, model: Model, suffix: str) -> Logger:
+        """Figures as progress.csv and for TensorBoard, and in the story; a run that goes on has files of its own."""
+        folder = str(self.folder)
 
+        def on_problem(text: str) -> None:
+            self.story.event("problem", text, model.num_timesteps)
 
-class _Watch(BaseCallback):
-    """Looks after a run: stops it when asked, saves, evaluates, and reports."""
-
-    def __init__(
-        self, run: Run, model: Model, env: VecNormalize, metrics: RacerMetricsCallback, report: Report
-    ) -> None:
-        super().__init__()
-        self._run, self._env, self._metrics, self._report = run, env, metrics, report
-        self._learner = model
-        self._tracks = run.tracks[:EVALUATED_TRACKS]
-        self._evaluation: tuple[Evaluation, ...] = ()
-        self.best: Path | None = None
-        self._best_score: Score = (len(self._tracks) + 1, 0.0)
-        self._saved = self._evaluated = model.num_timesteps
-        self._begin_steps, self._begin = model.num_timesteps, time.monotonic()
-        self._reported = 0.0
-
-    def _on_step(self) -> bool:
-        now = time.monotonic()
-        if now - self._reported > REPORT_SECONDS:
-            self._tell()
-        return not self._run.stopped
-
-    def _on_rollout_end(self) -> None:
-        config = self._run.config
-        if config.evaluate_every and self.num_timesteps - self._evaluated >= config.evaluate_every:
-            self._evaluated = self.num_timesteps
-            self._evaluate()
-        if config.checkpoint_every and self.num_timesteps - self._saved >= config.checkpoint_every:
-            self._saved = self.num_timesteps
-            self._save(f"{config.name}_{self.num_timesteps}_steps")
-
-    def _on_training_end(self) -> None:
-        if self._run.config.evaluate_every and self.num_timesteps > self._evaluated:
-            self._evaluate()
-
-    def _evaluate(self) -> None:
-        """Drive what would be saved now; if it laps faster than ever, keep it as the best."""
-        candidate = self._save(f"{self._run.config.name}_latest")
-        if candidate is None:
-            return
-        agent = load_agent(candidate)
-        self._evaluation = tuple(
-            evaluate(agent.act, self._tracks, config=self._run.config.rewards, enough_laps=EVALUATED_LAPS)
-        )
-        now = score(self._evaluation)
-        self.logger.record("eval/clean_circuits", len(self._evaluation) - now[0])
-        for each in self._evaluation:
-            if each.best_flying is not None:
-                self.logger.record(f"eval/lap_{each.track}", each.best_flying)
-        if now < self._best_score:
-            self._best_score = now
-            self.best = self._save(f"{self._run.config.name}_best")
-            if now[0] < len(self._evaluation):
-                self._tell(f"new best: {', '.join(_summary(each) for each in self._evaluation)}")
-
-    def _save(self, stem: str) -> Path | None:
-        """A full disk does not end a run: what was saved before stays, and the next time may go better."""
-        try:
-            return save_checkpoint(self._learner, self._env, self._run.folder / f"{stem}.zip")
-        except OSError as error:
-            self._tell(f"could not save {stem}: {error.strerror or error}; the run goes on")
-            return None
-
-    def _best_lap(self) -> float | None:
-        """Of the cars that learn; on one circuit also of the evaluations, which drive with a steady hand."""
-        evaluated = self._evaluation[0].best_flying if len(self._evaluation) == 1 else None
-        return min(filter(None, (self._metrics.best_lap, evaluated)), default=None)
-
-    def _tell(self, note: str = "") -> None:
-        self._reported = time.monotonic()
-        seconds = self._reported - self._begin
-        self._report(
-            Progress(
-                self.num_timesteps,
-                self._run.config.timesteps,
-                (self.num_timesteps - self._begin_steps) / seconds if seconds else 0.0,
-                self._metrics.laps,
-                self._best_lap(),
-                self._metrics.episodes,
-                self._evaluation,
-                note,
-            )
-        )
-
-
-def _summary(evaluation: Evaluation) -> str:
-    lap = evaluation.best_flying
-    return f"{evaluation.track} {lap:.2f} s" if lap is not None else f"{evaluation.track} no lap"
-
-
-def _free_name(config: RunConfig, runs: Path) -> str:
-    """By the algorithm and the circuits, with the first number that is free."""
-    track = config.tracks[0] if len(config.tracks) == 1 else f"{len(config.tracks)}-circuits"
-    stem = "".join(
-        letter if letter.isalnum() or letter in "-_" else "-" for letter in f"{config.algo}-{Path(track).stem}"
-    )
-    number = 1
-    while (runs / f"{stem}-{number}").exists():
-        number += 1
-    return f"{stem}-{number}"
+        files = [SturdyFigures(make_output_format(kind, folder, suffix), on_problem) for kind in ("csv", "tensorboard")]
+        return Logger(folder, [*files, StoryFigures(self.story)])

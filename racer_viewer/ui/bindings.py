@@ -42,6 +42,7 @@ DEFAULT_BINDINGS: dict[str, tuple[str, ...]] = {
     Do.NEXT_CIRCUIT: ("page down",),
     Do.EPISODES: ("e",),
     Do.KEEP: ("k",),
+    Do.LAYOUT: ("l",),
 }
 """What the user may change."""
 
@@ -89,7 +90,8 @@ NAMES = {
     Do.PREVIOUS_CIRCUIT: "Circuit before",
     Do.NEXT_CIRCUIT: "Next circuit",
     Do.EPISODES: "Episodes",
-    Do.KEEP: "Keep as a replay",
+    Do.KEEP: "Keep as a file",
+    Do.LAYOUT: "What training shows",
 }
 
 _SHOWN = {"return": "Enter", "escape": "Esc", "page up": "PgUp", "page down": "PgDn"}

@@ -50,6 +50,8 @@ class Do(StrEnum):
     PREVIOUS_CIRCUIT = auto()
     NEXT_CIRCUIT = auto()
     EPISODES = auto()
+    LAYOUT = auto()
+    """What of a training is shown."""
     KEEP = auto()
     """As a replay file."""
 

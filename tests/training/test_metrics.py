@@ -89,6 +89,19 @@ def test_components_are_means_over_cars_and_steps() -> None:
     assert {name for name in figures.name_to_value if name.startswith("reward/")} == {f"reward/{c}" for c in COMPONENTS}
 
 
+def test_episode_rewards_are_sums_over_the_last_episodes() -> None:
+    callback, figures = crafted(2)
+    tell(callback, [info(1, 1, progress=1.0), info(1, 1, progress=2.0, wall=-1.0)], [False, False])
+    tell(callback, [info(1, 2, progress=1.0), info(1, 2, progress=2.0)], [True, False])
+    callback.on_rollout_end()
+    assert figures.name_to_value["rollout/ep_rew_mean"] == 2.0
+    assert figures.name_to_value["rollout/ep_len_mean"] == 2.0
+    tell(callback, [info(1, 1, progress=5.0), info(1, 3, progress=1.0)], [False, True])
+    callback.on_rollout_end()
+    assert figures.name_to_value["rollout/ep_rew_mean"] == pytest.approx((2.0 + 4.0) / 2)
+    assert figures.name_to_value["rollout/ep_len_mean"] == 2.5
+
+
 def test_arrays_and_infos_give_the_same_figures() -> None:
     config = {"episode": {"maxSteps": 900}}
     figures = []

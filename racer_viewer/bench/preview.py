@@ -1,0 +1,135 @@
+"""`racer-viewer bench train --preview`: what the live picture costs the learner, and the learner the picture.
+
+One run learns in its own process all the time. In turn the window shows it at 60 pictures a second, and shows nothing.
+"""
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from racer_env.errors import RacerError
+from racer_viewer.app import AHEAD, TICK, App
+from racer_viewer.bench.machine import describe_machine
+from racer_viewer.modes.train_screen import TrainScreen
+from racer_viewer.training.live import WatchedRun
+from racer_viewer.training.presets import preset
+from racer_viewer.ui.display import has_display
+
+LEAST_OF_HEADLESS = 0.95
+PHASE_SECONDS = 5.0
+START_SECONDS = 60.0
+ENDLESS = 10**9
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Steps per second with and without the window, medians over the rounds; times of pictures [ms]."""
+
+    machine: str
+    headless: float
+    preview: float
+    ratio: float
+    picture_p50: float
+    picture_p99: float
+    late: float
+    """Part of the pictures that took longer than a sixtieth of a second."""
+
+
+def run(rounds: int, as_json: bool) -> int:
+    """Measure and print; the exit code is 1 if the picture costs too much."""
+    figures = measure(rounds)
+    if as_json:
+        print(json.dumps(asdict(figures), indent=2))
+    else:
+        _print(figures)
+    return 0 if figures.ratio >= LEAST_OF_HEADLESS else 1
+
+
+def measure(rounds: int, seconds: float = PHASE_SECONDS) -> Figures:
+    if not has_display():
+        os.environ["SDL_VIDEODRIVER"] = "dummy"
+    os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
+    with tempfile.TemporaryDirectory(prefix="racer-bench-") as folder:
+        app = App(Path(folder))
+        app.stage.room.wait()
+        config = replace(preset("ppo"), timesteps=ENDLESS, name="bench", checkpoint_every=0, evaluate_every=0)
+        watched = WatchedRun.start(config, Path(folder) / "runs")
+        try:
+            screen = TrainScreen(app.stage, watched)
+            app.stage.push(screen)
+            _wait_until_it_learns(app, watched)
+            return _measure(app, watched, rounds, seconds)
+        finally:
+            watched.stop(discard=True)
+            end = time.monotonic() + START_SECONDS
+            while watched.folder.exists() and time.monotonic() < end:
+                time.sleep(TICK)
+            app.close()
+
+
+def _wait_until_it_learns(app: App, watched: WatchedRun) -> None:
+    end = time.monotonic() + START_SECONDS
+    while len(watched.curves.policies) < 3:
+        if watched.state == "failed" or time.monotonic() > end:
+            raise RacerError(watched.problem or "the learner does not start")
+        app.frame(TICK)
+        time.sleep(TICK)
+
+
+def _measure(app: App, watched: WatchedRun, rounds: int, seconds: float) -> Figures:
+    without, beside, ratios = [], [], []
+    times: list[float] = []
+    for _ in range(rounds):
+        without.append(_speed(watched, lambda: time.sleep(seconds)))
+        beside.append(_speed(watched, lambda: times.extend(_show(app, seconds))))
+        ratios.append(beside[-1] / without[-1])
+    p50, p99 = (float(each) for each in np.percentile(times, [50, 99]) * 1000.0)
+    late = float(np.mean(np.array(times) > TICK))
+    headless, preview, ratio = (statistics.median(each) for each in (without, beside, ratios))
+    return Figures(describe_machine(), headless, preview, ratio, p50, p99, late)
+
+
+def _speed(watched: WatchedRun, phase: Callable[[], None]) -> float:
+    """Steps per second while something else goes on."""
+    watched.swarm()
+    steps, begin = watched.steps, time.perf_counter()
+    phase()
+    watched.swarm()
+    return (watched.steps - steps) / (time.perf_counter() - begin)
+
+
+def _show(app: App, seconds: float) -> list[float]:
+    """For so long, at 60 pictures a second; how long each took [s]."""
+    times, due = [], time.perf_counter()
+    end = due + seconds
+    while due < end:
+        begin = time.perf_counter()
+        app.frame(TICK)
+        times.append(time.perf_counter() - begin)
+        due += TICK
+        while due - time.perf_counter() > AHEAD and app.stage.top is not None and app.stage.top.draw_ahead():
+            pass
+        time.sleep(max(0.0, due - time.perf_counter()))
+    return times
+
+
+def _print(figures: Figures) -> None:
+    table = Table(title=f"Training beside its live picture ({figures.machine})")
+    table.add_column("")
+    table.add_column("measured", justify="right")
+    table.add_column("asked", justify="right")
+    table.add_row("steps/s without a picture", f"{figures.headless:,.0f}", "")
+    table.add_row("steps/s with it", f"{figures.preview:,.0f}", "")
+    table.add_row("with against without", f"{figures.ratio:.3f}", f"{LEAST_OF_HEADLESS:g}")
+    table.add_row("picture, median and p99", f"{figures.picture_p50:.1f}, {figures.picture_p99:.1f} ms", "")
+    table.add_row("pictures over 1/60 s", f"{figures.late:.1%}", "")
+    Console().print(table)

@@ -1,0 +1,84 @@
+"""Which of the policies that a run has kept drives on screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from racer_env.errors import RacerError
+from racer_viewer.modes.showcase import Showcase
+from racer_viewer.training.live import WatchedRun
+
+LIVE = ("starting", "learning", "paused")
+"""States of a run that goes on."""
+
+
+class ShownPolicy:
+    """The newest, swapped in at every update; or one that was chosen, by its number among those that were kept."""
+
+    def __init__(self, run: WatchedRun, showcase: Showcase, say: Callable[[str], None]) -> None:
+        self._run, self._showcase, self._say = run, showcase, say
+        self._newest, self._swapped = -1, time.monotonic()
+        self._chosen: int | None = None
+
+    @property
+    def is_newest(self) -> bool:
+        return self._chosen is None
+
+    @property
+    def age(self) -> float | None:
+        """Of the newest [s]; None while there is none, or when all is over."""
+        return time.monotonic() - self._swapped if self._newest >= 0 and self._run.state in LIVE else None
+
+    @property
+    def steps(self) -> int:
+        """Moment of the training that is shown: of the chosen policy, else now."""
+        return self._run.steps if self._chosen is None else round(float(self._run.curves.policies[self._chosen]))
+
+    def take_newest(self) -> None:
+        """The policy of the last update drives on from where the one before it was."""
+        count = len(self._run.curves.policies)
+        if count - 1 == self._newest or not count:
+            return
+        self._newest, self._swapped = count - 1, time.monotonic()
+        if self._chosen is None or self._run.state in LIVE:
+            self._guarded(lambda: self._showcase.swap(self._run.policy(count - 1)))
+
+    def choose_neighbour(self, by: int) -> None:
+        now = self._newest if self._chosen is None else self._chosen
+        self.choose(now + by)
+
+    def choose_at(self, steps: float) -> None:
+        """The one that was kept nearest to this moment."""
+        policies = self._run.curves.policies
+        if len(policies):
+            self.choose(int(np.abs(policies - steps).argmin()))
+
+    def choose(self, number: int) -> None:
+        """While it learns, an earlier policy drives as a ghost beside the newest; afterwards it drives itself."""
+        self.take_newest()
+        if self._newest >= 0:
+            number = min(self._newest, max(0, number))
+            self._chosen = None if number == self._newest else number
+            self._guarded(lambda: self._drive(number))
+
+    def _drive(self, number: int) -> None:
+        if self._run.state not in LIVE:
+            self._showcase.swap(self._run.policy(number))
+        elif self._chosen is None:
+            self._showcase.compare("", None)
+        else:
+            self._showcase.compare(f"at {steps_in_words(self.steps)}", self._run.policy(number))
+
+    def _guarded(self, do: Callable[[], None]) -> None:
+        """What cannot be read is told, and something else goes on driving."""
+        try:
+            do()
+        except (RacerError, OSError) as error:
+            self._say(str(error))
+
+
+def steps_in_words(steps: int) -> str:
+    return f"{steps / 1e6:.2f}M" if steps >= 1_000_000 else f"{steps / 1000:.0f}k"

@@ -1,0 +1,77 @@
+"""A training has ended: what came of it, and what can be done with it now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from racer_viewer.modes.lists import ListScreen
+from racer_viewer.modes.play import open_play
+from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.watch import open_watch
+from racer_viewer.ui.items import Button, Item
+
+if TYPE_CHECKING:
+    from racer_viewer.modes.train_screen import TrainScreen
+
+RACED_LAPS = 3
+
+
+class TrainEndScreen(ListScreen):
+    """Over the last picture of it. Going back leads to the timeline over the whole training."""
+
+    darkness = 170
+
+    def __init__(self, app: Stage, train: TrainScreen) -> None:
+        self._train = train
+        super().__init__(app, self._items(app))
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return {"finished": "It has learned", "failed": "The training has failed"}.get(self._train.run.state, "Stopped")
+
+    @property
+    def subtitle(self) -> str:
+        run = self._train.run
+        if run.state == "failed":
+            return run.problem
+        laps = run.curves.laps
+        best = f"best lap {laps[:, 1].min():.2f} s" if len(laps) else "no whole lap yet"
+        return f"{run.config.name}: {run.steps:,} steps, {best}"
+
+    def _items(self, app: Stage) -> list[Item]:
+        items: list[Item] = []
+        if self._train.best_model() is not None:
+            items += [
+                Button("Race it", "You against what it has learned", do=self._race),
+                Button("Watch it", "With all that it sees and wants", do=self._watch),
+            ]
+        if self._train.run.state != "finished" and self._train.best_model() is not None:
+            items.append(Button("Resume", "Learn on from the last that was saved", do=self._resume))
+        items += [
+            Button("See the training again", "A timeline over all of it", do=app.pop),
+            Button("To the menu", do=self._leave),
+        ]
+        return items
+
+    def _race(self) -> None:
+        model = self._train.best_model()
+        if model is not None:
+            open_play(self.app, self._train.run.config.tracks[0], [(self._train.run.config.name, model)], RACED_LAPS)
+
+    def _watch(self) -> None:
+        model = self._train.best_model()
+        if model is not None:
+            open_watch(self.app, [model], self._train.run.config.tracks[0])
+
+    def _resume(self) -> None:
+        from racer_viewer.modes.train_screen import resume_run
+
+        folder = self._train.run.folder
+        self.app.pop()
+        self.app.pop()
+        resume_run(self.app, folder)
+
+    def _leave(self) -> None:
+        from racer_viewer.modes.menu import MenuScreen
+
+        self.app.back_to(MenuScreen)

@@ -1,0 +1,206 @@
+"""What can be done about a training while it goes on."""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from racer_env.errors import RacerError
+from racer_viewer.modes.lists import ListScreen
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.settings_screen import SettingsScreen
+from racer_viewer.modes.train_layout import Layout
+from racer_viewer.ui.items import Button, Choice, Item, Slider
+
+if TYPE_CHECKING:
+    from racer_viewer.modes.train_screen import TrainScreen
+
+LARGEST_SMOOTHING = 0.95
+WEIGHTS: dict[str, tuple[str, float, float, float]] = {
+    "progress": ("Progress", 0.0, 5.0, 0.1),
+    "speedBonus": ("Speed", 0.0, 0.01, 0.0005),
+    "wallPenalty": ("Wall", -0.05, 0.0, 0.001),
+    "offTrackPenalty": ("Off the road", -0.02, 0.0, 0.0005),
+    "backwardPenalty": ("Backwards", -5.0, 0.0, 0.1),
+    "stillnessPenalty": ("Standing still", -0.02, 0.0, 0.0005),
+}
+"""By their names in an ai-config: on screen, lowest, highest, step."""
+
+
+class TrainMenu(ListScreen):
+    """Learning goes on while it is open."""
+
+    title = "Train"
+    darkness = 150
+
+    def __init__(self, app: Stage, train: TrainScreen) -> None:
+        self._train = train
+        super().__init__(app, self._items(app, train))
+
+    @property
+    def subtitle(self) -> str:
+        return str(self._train.run.folder)
+
+    def _items(self, app: Stage, train: TrainScreen) -> list[Item]:
+        from racer_viewer.modes.train_screen import PACE_NAMES
+
+        layouts = list(Layout)
+        shown: list[Item] = [
+            Button("Go on", do=app.pop),
+            Choice(
+                "View", options=[each.value for each in layouts], chosen=layouts.index(train.layout),
+                changed=lambda number: setattr(train, "layout", layouts[number]),
+            ),
+            Slider(
+                "Smoothing of the curves", high=LARGEST_SMOOTHING, step=0.05, number=train.smoothing, unit="%",
+                changed=lambda number: setattr(train, "smoothing", number),
+            ),
+        ]  # fmt: skip
+        if not train.lives:
+            return [*shown, *self._always(app)]
+        paused = train.run.state == "paused"
+        return [
+            *shown,
+            Button(
+                "Learn on" if paused else "Pause",
+                do=partial(self._do, train.run.resume if paused else train.run.pause),
+            ),
+            Choice("Pace", options=PACE_NAMES, chosen=train.pace_number, changed=train.set_pace),
+            Button("Save now", do=partial(self._do, train.save)),
+            Button("Race the newest policy", do=partial(self._do, lambda: train.race_it(True))),
+            Button(
+                "Reward weights", "Change them and see what they do", do=lambda: app.push(WeightsScreen(app, train))
+            ),
+            Button("Stop and keep", "What it knows is saved", do=partial(self._do, lambda: train.run.stop())),
+            Button("Stop and discard", "Nothing of this run is left", do=self._ask_discard),
+            Button("A second run beside it", "With the same settings and another seed", do=self._second),
+            *self._always(app),
+        ]
+
+    def _always(self, app: Stage) -> list[Item]:
+        return [
+            Button("Compare with", "Curves of another run over these", do=self._compare),
+            Button("TensorBoard", "All figures of this run in a browser", do=self._open_tensorboard),
+            Button("Settings", do=lambda: app.push(SettingsScreen(app))),
+            Button("Leave", do=self._leave),
+        ]
+
+    def _do(self, what: Callable[[], object]) -> None:
+        self.app.pop()
+        what()
+
+    def _ask_discard(self) -> None:
+        def discard() -> None:
+            self.app.pop()
+            self.app.pop()
+            self._train.run.stop(discard=True)
+            self.app.pop()
+
+        text = f"{self._train.run.folder} is removed, with all that was saved in it. It cannot be brought back."
+        items = [Button("Keep it", do=self.app.pop), Button("Discard", do=discard)]
+        self.app.push(MessageScreen(self.app, "Discard this run?", text, items))
+
+    def _second(self) -> None:
+        """Its curves come to lie over those of the first, which learns on in the background."""
+        from racer_viewer.modes.train_screen import open_training
+
+        config = self._train.run.config
+        self._train.run.detach()
+        self.app.pop()
+        open_training(self.app, replace(config, seed=config.seed + 1, name=""), compared=[self._train.run.folder])
+
+    def _compare(self) -> None:
+        from racer_viewer.modes.runs_screen import RunsScreen
+
+        self.app.pop()
+        self.app.push(RunsScreen(self.app, choose=self._train.compare_with))
+
+    def _open_tensorboard(self) -> None:
+        try:
+            open_tensorboard(str(self._train.run.folder))
+        except (RacerError, OSError) as error:
+            self.app.say(str(error))
+        else:
+            self.app.say("TensorBoard opens at http://localhost:6006")
+
+    def _leave(self) -> None:
+        self.app.pop()
+        question = self._train.closing(self.app.pop)
+        if question is None:
+            self.app.pop()
+        else:
+            self.app.push(question)
+
+
+class LeaveTrainingScreen(MessageScreen):
+    """Before a training is left: what becomes of it. `then` leaves it."""
+
+    def __init__(self, app: Stage, train: TrainScreen, then: Callable[[], None]) -> None:
+        self._train, self._then = train, then
+        super().__init__(
+            app,
+            "It is still learning",
+            f"{train.run.config.name} has {train.run.steps:,} of {train.run.total:,} steps.",
+            [
+                Button("Stay", do=app.pop),
+                Button("Leave it learning", "Without a window; Runs brings it back", do=self._detach),
+                Button("Stop and save", "It can be resumed", do=self._stop),
+                Button("Stop and discard", "Nothing of this run is left", do=self._discard),
+            ],
+        )
+
+    def _detach(self) -> None:
+        self._train.run.detach()
+        self._go()
+
+    def _stop(self) -> None:
+        self._train.run.stop()
+        self._go()
+
+    def _discard(self) -> None:
+        self._train.run.stop(discard=True)
+        self._go()
+
+    def _go(self) -> None:
+        self.app.pop()
+        self._then()
+
+
+class WeightsScreen(ListScreen):
+    """What each part of the reward is worth from now on; a change is an event of the run."""
+
+    title = "Reward weights"
+    darkness = 150
+
+    def __init__(self, app: Stage, train: TrainScreen) -> None:
+        super().__init__(app)
+        self._train, now = train, train.weights
+        self._sliders = {
+            name: Slider(label, low=low, high=high, step=step, number=float(now[name]))
+            for name, (label, low, high, step) in WEIGHTS.items()
+        }
+        self.list.items = [*self._sliders.values(), Button("Apply", "From the next tick on", do=self._apply)]
+
+    def _apply(self) -> None:
+        self._train.weigh({name: slider.number for name, slider in self._sliders.items()})
+        self.app.pop()
+
+
+def open_tensorboard(folder: str) -> None:
+    """In a process of its own, which ends with the window."""
+    if find_spec("tensorboard") is None:
+        raise RacerError('TensorBoard is not installed: pip install "racer-viewer[train]"')
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tensorboard.main", "--logdir", folder, "--host", "127.0.0.1"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    atexit.register(process.terminate)

@@ -1,0 +1,88 @@
+"""Before training: what to learn, where and how. The first line starts it as it stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import find_spec
+
+from racer_viewer.modes.choose import CircuitChooser
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.runs_screen import RunsScreen
+from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.train_screen import open_training
+from racer_viewer.training.config import RunConfig
+from racer_viewer.training.presets import DEFAULT_PRESET, PRESETS, preset
+from racer_viewer.ui.items import Button, Choice, Item
+
+ALGORITHMS = ("ppo", "sac")
+CARS = (8, 16, 32, 64, 128, 256)
+STEPS = (100_000, 250_000, 500_000, 800_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000)
+FIRST_STEPS = 500_000
+"""That quick offers: a car that drives, within half a minute."""
+ABOUT = {
+    "quick": "One circuit, a first lap within seconds",
+    "champion": "All circuits and some random ones: one policy for everything, in minutes",
+    "specialist": "Begins with what the champion knows and learns one circuit to the last hundredth",
+}
+NEEDED = ("torch", "stable_baselines3")
+MISSING = """\
+Training needs two more packages: pip install "racer-viewer[train]".
+Playing, watching and replays work without them."""
+
+
+class TrainSetupScreen(CircuitChooser):
+    title = "Train"
+
+    def __init__(self, app: Stage) -> None:
+        super().__init__(app)
+        self._algorithm = Choice(
+            "Algorithm", options=[each.upper() for each in ALGORITHMS], changed=self._take_algorithm
+        )
+        self._preset = Choice("Preset", changed=lambda number: self._take_preset())
+        self._cars = Choice("Cars", "That learn at the same time", options=[str(count) for count in CARS])
+        self._steps = Choice("Steps", "Of all cars together", options=[f"{count:,}" for count in STEPS])
+        items: list[Item] = [
+            Button("Start", "Learning begins from nothing", do=self._start),
+            self._chosen_circuit,
+            self._algorithm,
+            self._preset,
+            self._cars,
+            self._steps,
+            Button("Runs", "See, compare, resume or delete what was learned before", do=self._see_runs),
+        ]
+        self.list.items = items
+        self._take_algorithm(0)
+
+    @property
+    def config(self) -> RunConfig:
+        """Of the run that would start now."""
+        algo, name = self._chosen_preset
+        config = preset(algo, name)
+        tracks = config.tracks if len(config.tracks) > 1 else (self.where,)
+        return replace(config, tracks=tracks, num_cars=CARS[self._cars.chosen], timesteps=STEPS[self._steps.chosen])
+
+    @property
+    def _chosen_preset(self) -> tuple[str, str]:
+        return ALGORITHMS[self._algorithm.chosen], self._preset.value or DEFAULT_PRESET
+
+    def _take_algorithm(self, number: int) -> None:
+        self._preset.options = list(PRESETS[ALGORITHMS[number]])
+        self._preset.chosen = 0
+        self._take_preset()
+
+    def _take_preset(self) -> None:
+        """Cars and steps as the preset has them."""
+        algo, name = self._chosen_preset
+        config = preset(algo, name)
+        self._preset.hint = ABOUT.get(name, "")
+        self._cars.chosen = CARS.index(config.num_cars)
+        self._steps.chosen = STEPS.index(FIRST_STEPS if name == DEFAULT_PRESET and algo == "ppo" else config.timesteps)
+
+    def _start(self) -> None:
+        if all(find_spec(package) for package in NEEDED):
+            open_training(self.app, self.config)
+        else:
+            self.app.push(MessageScreen(self.app, "Training is not installed", MISSING))
+
+    def _see_runs(self) -> None:
+        self.app.push(RunsScreen(self.app))

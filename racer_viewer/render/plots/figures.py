@@ -1,0 +1,271 @@
+"""Which charts a run has, and what is in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from racer_env.engine import COMPONENTS, TICKS_PER_SECOND
+from racer_viewer.curves import SECTORS, Curves
+from racer_viewer.render.overlays.panel import blend
+from racer_viewer.render.plots.limits import Limits, all_values, figure_limits, lap_limits, span_of
+from racer_viewer.render.plots.marks import EVERYWHERE
+from racer_viewer.render.plots.series import Content, Dots, Line, Mark, Stack, running_best
+from racer_viewer.render.plots.ticks import PLAIN, SECONDS, SHARE, Unit
+from racer_viewer.ui.theme import Colour, Palette
+
+Floats = NDArray[np.float64]
+
+COMPONENT_KEYS = tuple("reward/" + {"off_track": "offTrack"}.get(name, name) for name in COMPONENTS)
+"""In the learner's figures, in the order of `COMPONENTS`."""
+COMPONENT_NAMES = tuple(name.replace("_", " ") for name in COMPONENTS)
+EPISODE_REWARD = "rollout/ep_rew_mean"
+BEST_LAP = "racer/best_lap_time_sec"
+MEDIANS = 80
+"""Points of the line of a sector's time, at most."""
+LEAST_LAPS, SHARE_OF_LAPS = 9, 8
+"""A median is of at least so many laps, or of this part of all if there are few."""
+SECTOR_DASHES = (0.0, 6.0, 2.0)
+"""To tell sectors apart where colours tell runs apart, at scale 1 [px]."""
+SECTOR_STROKES = "1 solid, 2 dashed, 3 dotted"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart of one of the learner's own figures.
+
+    key: its name there. usual: shown even where no run has it yet, since PPO, the usual algorithm, will.
+    sign: -1 shows the negative of it. sparse: not every update has it, the line goes on over those that have none.
+    """
+
+    title: str
+    key: str
+    unit: Unit = PLAIN
+    include: tuple[float, ...] = ()
+    usual: bool = True
+    sign: float = 1.0
+    sparse: bool = False
+    limits: Limits = figure_limits
+
+
+FIGURES: Mapping[str, Figure] = {
+    "completion": Figure("COMPLETION RATE", "racer/completion_rate", SHARE, (0.0, 1.0), sparse=True, limits=all_values),
+    "episode": Figure("EPISODE REWARD", EPISODE_REWARD, usual=False, sparse=True),
+    "entropy": Figure("ENTROPY", "train/entropy_loss", sign=-1.0),
+    "loss": Figure("POLICY LOSS", "train/policy_gradient_loss", include=(0.0,)),
+    "actor": Figure("ACTOR LOSS", "train/actor_loss", usual=False, sparse=True),
+    "critic": Figure("CRITIC LOSS", "train/critic_loss", include=(0.0,), usual=False, sparse=True),
+    "temperature": Figure("ENTROPY COEFFICIENT", "train/ent_coef", include=(0.0,), usual=False, sparse=True),
+    "kl": Figure("KL DIVERGENCE", "train/approx_kl", include=(0.0,)),
+    "explained": Figure("EXPLAINED VARIANCE", "train/explained_variance", include=(0.0, 1.0)),
+    "speed": Figure("STEPS PER SECOND", "time/fps", include=(0.0,), limits=all_values),
+}
+CHARTS = (
+    "reward", "laps", "completion", "sectors", "episode",
+    "entropy", "loss", "actor", "critic", "temperature", "kl", "explained", "speed",
+)  # fmt: skip
+"""All there are, the most important first."""
+_OF_PPO = ("entropy", "loss", "kl", "explained")
+_SAC_KEY = FIGURES["actor"].key
+
+
+def charts_of(runs: Sequence[Curves]) -> tuple[str, ...]:
+    """Names of the charts that these runs have or will have, the most important first."""
+    names = {key for run in runs for key in run.values}
+    usual = not any(_SAC_KEY in run.values for run in runs)
+
+    def has(chart: str) -> bool:
+        figure = FIGURES.get(chart)
+        if figure is None or figure.key in names:
+            return True
+        return figure.usual and (usual or chart not in _OF_PPO)
+
+    return tuple(chart for chart in CHARTS if has(chart))
+
+
+def span(runs: Sequence[Curves]) -> tuple[float, float]:
+    """Of the steps of all runs."""
+    return span_of(*(steps for run in runs for steps in (run.steps, run.laps[:, 0], run.sectors[:, 0])))
+
+
+def run_colours(runs: Sequence[Curves], palette: Palette) -> list[Colour]:
+    return [palette.cars[number % len(palette.cars)] for number in range(len(runs))]
+
+
+def content_of(chart: str, runs: Sequence[Curves], palette: Palette) -> Content:
+    """What there is to draw in one of the `CHARTS`."""
+    return _CONTENTS[chart](runs, palette) if chart in _CONTENTS else _figure(FIGURES[chart], runs, palette)
+
+
+def _figure(figure: Figure, runs: Sequence[Curves], palette: Palette) -> Content:
+    lines = tuple(
+        Line(_name(run, runs), colour, run.steps, figure.sign * _values(run, figure.key), joined=figure.sparse)
+        for run, colour in zip(runs, run_colours(runs, palette), strict=True)
+    )
+    return Content(
+        figure.title,
+        figure.unit,
+        lines,
+        marks=_marks(runs, palette, EVERYWHERE),
+        limits=figure.limits,
+        include=figure.include,
+        latest=_latest(lines, figure.unit, palette),
+    )
+
+
+def _reward(runs: Sequence[Curves], palette: Palette) -> Content:
+    """Means per step are small figures; per second they are what a car earns while one looks at it."""
+    parts = [np.stack([_values(run, key) for key in COMPONENT_KEYS], axis=1) * TICKS_PER_SECOND for run in runs]
+    several = len(runs) > 1
+    colours = run_colours(runs, palette) if several else [palette.text]
+    lines = tuple(
+        Line(_name(run, runs) if several else "total", colour, run.steps, part.sum(axis=1))
+        for run, colour, part in zip(runs, colours, parts, strict=True)
+    )
+    stack = Stack(COMPONENT_NAMES, palette.series, runs[0].steps, parts[0]) if len(runs) == 1 else None
+    seen = [number for number in range(len(COMPONENTS)) if stack and np.nan_to_num(stack.parts[:, number]).any()]
+    return Content(
+        "REWARD PER SECOND",
+        PLAIN,
+        lines,
+        stack=stack,
+        marks=_marks(runs, palette),
+        include=(0.0,),
+        latest=_latest(lines, PLAIN, palette),
+        legend=tuple((COMPONENT_NAMES[number], palette.series[number]) for number in seen),
+    )
+
+
+def _laps(runs: Sequence[Curves], palette: Palette) -> Content:
+    several = len(runs) > 1
+    dots, lines = [], []
+    for run, colour in zip(runs, run_colours(runs, palette), strict=True):
+        steps, times = lap_times(run)
+        name = f"{_name(run, runs)} lap".strip()
+        shade = blend(palette.panel[:3], colour, 0.6) if several else colour
+        dots.append(Dots(name, shade, steps, times))
+        best = colour if several else palette.accent
+        lines.append(
+            Line(
+                f"{_name(run, runs)} best".strip(),
+                best,
+                *running_best(steps, times, span((run,))[1]),
+                False,
+                stepped=True,
+            )
+        )
+    return Content(
+        "LAP TIMES",
+        SECONDS,
+        tuple(lines),
+        tuple(dots),
+        marks=_marks(runs, palette),
+        limits=lap_limits,
+        latest=_latest_laps(dots, lines, palette),
+        empty="no laps yet",
+    )
+
+
+def lap_times(run: Curves) -> tuple[Floats, Floats]:
+    """Steps and times [s] of all laps, or where only figures are kept, of the best one of each update."""
+    if len(run.laps):
+        return run.laps[:, 0], run.laps[:, 1]
+    best = _values(run, BEST_LAP)
+    there = np.isfinite(best)
+    return run.steps[there], best[there]
+
+
+def _latest_laps(dots: Sequence[Dots], lines: Sequence[Line], palette: Palette) -> tuple[tuple[str, Colour], ...]:
+    there = [(dot, line) for dot, line in zip(dots, lines, strict=True) if len(line.ys)]
+    if len(dots) > 1:
+        return tuple((SECONDS.read(float(line.ys[-1])), line.colour) for _, line in there)
+    return tuple(
+        word
+        for dot, line in there
+        for word in (
+            (f"last {SECONDS.read(float(dot.ys[-1]))}", palette.text),
+            (f"best {SECONDS.read(float(line.ys[-1]))} s", line.colour),
+        )
+    )
+
+
+def _sectors(runs: Sequence[Curves], palette: Palette) -> Content:
+    """The median of the last laps, sector by sector."""
+    several = len(runs) > 1
+    lines = []
+    for run, colour in zip(runs, run_colours(runs, palette), strict=True):
+        steps, medians = sector_medians(run.sectors)
+        for number in range(SECTORS):
+            name = f"{_name(run, runs)} sector {number + 1}".strip()
+            own = colour if several else palette.series[_SECTOR_SERIES[number]]
+            dash = SECTOR_DASHES[number] if several else 0.0
+            lines.append(Line(name, own, steps, medians[:, number], smooth=False, dash=dash))
+    return Content(
+        "SECTOR TIMES",
+        SECONDS,
+        tuple(lines),
+        marks=_marks(runs, palette, EVERYWHERE),
+        limits=lap_limits,
+        latest=[(SECTOR_STROKES, palette.faint)] if several else _latest(lines, SECONDS, palette),
+        legend=() if several else tuple((line.name, line.colour) for line in lines if len(line.xs)),
+        empty="no sector times yet",
+    )
+
+
+_SECTOR_SERIES = (1, 3, 4)
+"""Colours of the sectors among those of the reward components: neither good nor bad."""
+
+
+def sector_medians(sectors: Floats) -> tuple[Floats, Floats]:
+    """Steps (n,) and times (n, SECTORS) [s]: the medians of laps that follow each other."""
+    rows = sectors[np.isfinite(sectors).all(axis=1)]
+    together = min(max(LEAST_LAPS, len(rows) // MEDIANS), max(1, len(rows) // SHARE_OF_LAPS))
+    count = len(rows) // together
+    last = rows[len(rows) - count * together :].reshape(count, together, 1 + SECTORS)
+    return last[:, -1, 0], np.median(last[:, :, 1:], axis=1) if count else np.zeros((0, SECTORS))
+
+
+def _values(run: Curves, key: str) -> Floats:
+    values = run.values.get(key)
+    return np.full(len(run.steps), np.nan) if values is None else np.where(np.isfinite(values), values, np.nan)
+
+
+def _name(run: Curves, runs: Sequence[Curves]) -> str:
+    """What a run is called among others; alone it needs no name."""
+    return run.name if len(runs) > 1 else ""
+
+
+def _latest(lines: Sequence[Line], unit: Unit, palette: Palette) -> tuple[tuple[str, Colour], ...]:
+    words = []
+    for line in lines:
+        there = line.ys[np.isfinite(line.ys)]
+        if len(there):
+            text = f"{unit.read(float(there[-1]))} {unit.name}".strip()
+            words.append((text, palette.text if len(lines) == 1 else line.colour))
+    return tuple(words)
+
+
+def _marks(runs: Sequence[Curves], palette: Palette, kinds: Sequence[str] | None = None) -> tuple[Mark, ...]:
+    """Of several runs only what changed them, in the colour of the run."""
+    if len(runs) == 1:
+        return tuple(
+            Mark(event.steps, event.kind, event.text)
+            for event in runs[0].events
+            if kinds is None or event.kind in kinds
+        )
+    return tuple(
+        Mark(event.steps, event.kind, f"{run.name}: {event.text}", colour)
+        for run, colour in zip(runs, run_colours(runs, palette), strict=True)
+        for event in run.events
+        if event.kind in EVERYWHERE
+    )
+
+
+_CONTENTS: Mapping[str, Callable[[Sequence[Curves], Palette], Content]] = {
+    "reward": _reward,
+    "laps": _laps,
+    "sectors": _sectors,
+}

@@ -1,0 +1,141 @@
+"""What a chart shows: lines, dots, stacked areas, and marks of what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from racer_viewer.render.plots.limits import Limits, figure_limits
+from racer_viewer.render.plots.ticks import PLAIN, Unit
+from racer_viewer.ui.theme import Colour
+
+Floats = NDArray[np.float64]
+BLOCK = 64
+Words = Sequence[tuple[str, Colour]]
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Values over steps, xs rising.
+
+    smooth: a moving average is drawn, the values themselves are faint behind it.
+    joined: the line goes on over values that are missing; else there is a gap.
+    stepped: a value holds until the next one.
+    dash: length of the dashes at scale 1 [px], 0 is a solid line.
+    """
+
+    name: str
+    colour: Colour
+    xs: Floats
+    ys: Floats
+    smooth: bool = True
+    joined: bool = False
+    stepped: bool = False
+    dash: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Dots:
+    name: str
+    colour: Colour
+    xs: Floats
+    ys: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """Areas on top of each other, what is positive upwards and what is negative downwards. parts: (n, k)."""
+
+    names: tuple[str, ...]
+    colours: tuple[Colour, ...]
+    xs: Floats
+    parts: Floats
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened, of one of the kinds of an `Event`; colour: instead of the kind's own."""
+
+    x: float
+    kind: str
+    text: str
+    colour: Colour | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """All that one chart shows.
+
+    limits: which values there is room for; include: values that the axis has in any case.
+    latest: written beside the title; legend: names of what is drawn; empty: said when there is nothing to draw.
+    """
+
+    title: str
+    unit: Unit = PLAIN
+    lines: tuple[Line, ...] = ()
+    dots: tuple[Dots, ...] = ()
+    stack: Stack | None = None
+    marks: tuple[Mark, ...] = ()
+    limits: Limits = figure_limits
+    include: tuple[float, ...] = ()
+    latest: Words = ()
+    legend: Words = ()
+    empty: str = "no figures yet"
+
+    @cached_property
+    def is_empty(self) -> bool:
+        drawn = [line.ys for line in self.lines] + [dots.ys for dots in self.dots]
+        drawn += [self.stack.parts] if self.stack else []
+        return not any(np.isfinite(values).any() for values in drawn)
+
+
+def moving_average(values: Floats, weight: float) -> Floats:
+    """Exponential: the past counts `weight`, 0 to 0.99, and the first values are not drawn towards 0.
+
+    What is missing is skipped and stays missing.
+    """
+    there = np.isfinite(values)
+    averages = np.full(len(values), np.nan)
+    averages[there] = _filtered(values[there], weight) / _filtered(np.ones(int(there.sum())), weight)
+    return averages
+
+
+def _filtered(values: Floats, weight: float) -> Floats:
+    """Each value with what is left of those before it, block by block."""
+    kernel, left = _weights(weight)
+    blocks = np.concatenate([values, np.zeros(-len(values) % BLOCK)]).reshape(-1, BLOCK) @ kernel
+    for block, before in zip(blocks[1:], blocks, strict=False):
+        block += before[-1] * left
+    return blocks.ravel()[: len(values)]
+
+
+@lru_cache(maxsize=8)
+def _weights(weight: float) -> tuple[Floats, Floats]:
+    """Of the values within a block for each later one, and of the one before the block."""
+    ages = np.subtract.outer(np.arange(BLOCK), np.arange(BLOCK)).T
+    return np.where(ages >= 0, weight ** np.maximum(ages, 0.0), 0.0), weight ** np.arange(1.0, BLOCK + 1.0)
+
+
+def moving_averages(columns: Floats, weight: float) -> Floats:
+    """Of each column."""
+    return np.stack([moving_average(column, weight) for column in columns.T], axis=1)
+
+
+def stacked(parts: Floats) -> tuple[Floats, Floats]:
+    """Upper ends of the positive parts and lower ends of the negative ones, both (n, k); NaN where one is missing."""
+    return np.cumsum(np.maximum(parts, 0.0), axis=1), np.cumsum(np.minimum(parts, 0.0), axis=1)
+
+
+def running_best(xs: Floats, ys: Floats, end: float) -> tuple[Floats, Floats]:
+    """Where the least value so far became less, and to what; the last one again at the end."""
+    there = np.isfinite(ys)
+    xs, ys = xs[there], ys[there]
+    if not len(xs):
+        return xs, ys
+    least = np.minimum.accumulate(ys)
+    better = np.diff(least, prepend=np.inf) < 0.0
+    return np.append(xs[better], max(end, xs[-1])), np.append(least[better], least[-1])

@@ -1,0 +1,270 @@
+"""The swarm: all cars that learn, on the whole circuit, as fast as they learn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pygame
+from numpy.typing import NDArray
+
+from racer_env.engine import CAR, TICKS_PER_SECOND, Track
+from racer_viewer.curves import Swarm
+from racer_viewer.render.camera import REFERENCE_HEIGHT, Camera, Mode, View
+from racer_viewer.render.car import ENLARGED
+from racer_viewer.render.heat import HALF_LIFE, Heat
+from racer_viewer.render.sprites import CAR_LENGTH
+from racer_viewer.render.swarm_backdrop import Backdrop
+from racer_viewer.render.swarm_colours import heat_colours, quality_colours, shades_of
+from racer_viewer.render.swarm_legend import Legend
+from racer_viewer.render.swarm_motion import RECENT, TRAIL, Stretch, SwarmMotion
+from racer_viewer.render.swarm_pictures import Darts, Marks, ring_picture
+from racer_viewer.render.swarm_trails import TrailLight
+from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.ui.theme import Theme
+
+CAR_LENGTHS = ((16, 17.0), (64, 14.0), (256, 11.0))
+"""Of how many cars each is how long, in a window of the reference height [px]."""
+LEAST_CAR_LENGTH = 7.0
+"""In any window [px]."""
+TRAIL_LENGTH = 68.0
+"""Behind the fastest car, in a window of the reference height [px]."""
+TRAIL_WIDTH = 1.6
+"""In such a window [px]."""
+MARK, LEAST_MARK = 9.0, 5.5
+"""Width of the mark of an end, in such a window and in any [px]."""
+BETTER = 0.06
+"""Another car is the best from here on above the one that is: so the ring does not flicker between two."""
+HEAT_SAMPLES = 10
+"""Of the way of a tick, at most: about as many as cells."""
+TRACKS_KEPT, PICTURES_KEPT = 3, 4
+BEYOND = 100
+"""Nothing that is drawn reaches so far from its middle [px]."""
+ROAD_POINTS = 300
+USUAL_SHAPE = 16 / 9
+"""Width of a window over its height, before one is there."""
+
+
+@dataclass(frozen=True)
+class SwarmOptions:
+    """What is drawn besides ground and cars."""
+
+    heat: bool = True
+    marks: bool = True
+    trails: bool = True
+    legend: bool = True
+
+
+Numbers = NDArray[np.intp]
+EVERYTHING = SwarmOptions()
+
+
+@dataclass(frozen=True, eq=False)
+class _Circuit:
+    """What stays of a circuit of the run, shown or not. road: (n, 2) along its middle and its walls [units]."""
+
+    track: Track
+    heat: Heat
+    road: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pictures:
+    """For cars of one length in a window of one height."""
+
+    darts: Darts
+    marks: Marks
+    ring: pygame.Surface
+
+
+class SwarmScene:
+    """Moves once per tick of the window; pictures between ticks are the same.
+
+    patient: every picture has the whole ground, for films, where a window prefers to be in time.
+    half_life: of the heat, in ticks of the cars, or None if it stays.
+    """
+
+    def __init__(self, theme: Theme, patient: bool = False, half_life: float | None = HALF_LIFE) -> None:
+        self.camera = Camera()
+        self.camera.mode = Mode.WHOLE
+        self._patient, self._half_life, self._theme = patient, half_life, theme
+        self._motion = SwarmMotion()
+        self._circuits: dict[int, _Circuit] = {}
+        self._backdrops: dict[Track, Backdrop] = {}
+        self._pictures: dict[tuple[int, float], _Pictures] = {}
+        self._legend, self._light = self._new_legend(), self._new_light()
+        self._tick, self._best = 0, -1
+        self._shown: Backdrop | None = None
+
+    def use(self, theme: Theme) -> None:
+        """Other letters and colours from now on."""
+        if theme is not self._theme:
+            self._theme = theme
+            self._pictures.clear()
+            self._legend, self._light = self._new_legend(), self._new_light()
+
+    def prepare(self, track: Track, height: int = REFERENCE_HEIGHT, number: int = 0, width: int | None = None) -> None:
+        """Build what circuit `number` of the run is drawn from on a surface of this size, some 0.2 s.
+
+        Else its first pictures do it little by little. Several sizes may be prepared, for several layouts. From here
+        on the circuit's heat is kept.
+
+        width: or None if the surface has the usual shape.
+        """
+        self._circuit(number, track)
+        size = width or round(height * USUAL_SHAPE), height
+        self._backdrop(track).prepare(self._view(track, size))
+
+    def reset(self) -> None:
+        """As if nobody had driven yet, for another run."""
+        self._motion.reset()
+        self._best = -1
+        for circuit in self._circuits.values():
+            circuit.heat.reset()
+
+    def tick(self, swarm: Swarm | None) -> None:
+        """Once per tick of the window, with the newest swarm; the same object again means nothing new."""
+        self._tick += 1
+        before = self._motion.run_tick
+        stretches = self._motion.tick(swarm)
+        for number, circuit in self._circuits.items():
+            circuit.heat.cool(self._motion.run_tick - before)
+            for stretch in stretches:
+                _warm(circuit.heat, stretch, np.flatnonzero(stretch.tracks == number))
+
+    def draw(self, surface: pygame.Surface, track: Track, options: SwarmOptions = EVERYTHING, number: int = 0) -> None:
+        """The cars on circuit `number` of the run, which is `track`; those on others are left out."""
+        circuit = self._circuit(number, track)
+        view = self._view(track, surface.get_size())
+        self._motion.spacing = TRAIL_LENGTH * view.size[1] / REFERENCE_HEIGHT / view.scale / TRAIL
+        self._shown = self._backdrop(track)
+        heat = circuit.heat if options.heat else None
+        self._shown.draw(surface, view, heat, heat_colours(self._theme.palette), self._tick)
+        cars = self._motion.cars
+        here = np.flatnonzero(cars["track"] == number)
+        pictures = self._pictures_for(view, len(here))
+        if options.trails:
+            self._draw_trails(surface, view, here)
+        if options.marks:
+            self._draw_marks(surface, view, number, pictures.marks)
+        self._draw_cars(surface, view, here, pictures)
+        if options.legend:
+            self._draw_legend(surface, view, circuit.road, len(here), number)
+
+    def draw_ahead(self) -> bool:
+        """Prepare a little of the ground, about 2 ms; False if there is nothing to prepare.
+
+        To be called when a frame has time left, so that no later one needs it.
+        """
+        return self._shown is not None and self._shown.draw_ahead()
+
+    def _draw_trails(self, surface: pygame.Surface, view: View, here: Numbers) -> None:
+        motion = self._motion
+        shades = shades_of(motion.cars["quality"][here])
+        width = max(1, round(TRAIL_WIDTH * view.size[1] / REFERENCE_HEIGHT))
+        self._light.draw(surface, view, motion.trail[:, here], motion.trail_lengths[here], shades, width)
+
+    def _draw_marks(self, surface: pygame.Surface, view: View, number: int, marks: Marks) -> None:
+        ends, ages = self._motion.marks, self._motion.mark_ages()
+        places = view.points_to_screen(ends[:, :2])
+        seen = (ends[:, 2] == number) & (ages < 1.0) & _within(view, places)
+        blits = marks.blits(places[seen], ages[seen], ends[seen, 4] > 0.0)
+        surface.fblits(blits, pygame.BLEND_PREMULTIPLIED)
+
+    def _draw_cars(self, surface: pygame.Surface, view: View, here: Numbers, pictures: _Pictures) -> None:
+        """The better ones on top, the best of all in its ring."""
+        cars = self._motion.cars
+        best = self._best = _best(cars["quality"], here, self._best)
+        order = here[np.argsort(np.where(here == best, np.inf, cars["quality"][here]))]
+        places = view.points_to_screen(np.stack([cars["x"][order], cars["y"][order]], axis=1))
+        seen = _within(view, places)
+        order, places = order[seen], places[seen]
+        blits = pictures.darts.blits(places, cars["heading"][order], cars["quality"][order])
+        if len(order) and order[-1] == best:
+            half = pictures.ring.get_width() / 2.0
+            x, y = np.rint(places[-1] - half).astype(int).tolist()
+            blits.insert(-1, (pictures.ring, (x, y)))
+        surface.fblits(blits, pygame.BLEND_PREMULTIPLIED)
+
+    def _draw_legend(
+        self, surface: pygame.Surface, view: View, road: NDArray[np.float64], here: int, number: int
+    ) -> None:
+        insets = self.camera.insets
+        width, height = surface.get_size()
+        area = pygame.Rect(insets.left, insets.top, width - insets.left - insets.right,
+                           height - insets.top - insets.bottom)  # fmt: skip
+        there = len(self._motion.cars)
+        cars = f"{here} of {there} cars" if here < there else f"{there} cars" if there else "no cars yet"
+        crashes = f"{self._motion.crashes(number)} crashes in {RECENT // TICKS_PER_SECOND} s" if there else ""
+        self._legend.draw(surface, view, area, road, cars, crashes)
+
+    def _view(self, track: Track, size: tuple[int, int]) -> View:
+        self.camera.tick(Snapshot(track, np.zeros(1, CAR), (Look("", (0, 0, 0)),)))
+        return self.camera.look(size)
+
+    def _circuit(self, number: int, track: Track) -> _Circuit:
+        circuit = self._circuits.get(number)
+        if circuit is None or circuit.track is not track:
+            middle = track.centreline.points(np.linspace(0.0, track.length, ROAD_POINTS))
+            walls = (wall[:: max(1, len(wall) // ROAD_POINTS)] for wall in (track.inner, track.outer))
+            road = np.concatenate([middle, *walls])
+            circuit = self._circuits[number] = _Circuit(track, Heat(track, self._half_life), road)
+        return circuit
+
+    def _backdrop(self, track: Track) -> Backdrop:
+        backdrop = self._backdrops.pop(track, None) or Backdrop(track, self._patient)
+        self._backdrops[track] = backdrop
+        while len(self._backdrops) > TRACKS_KEPT:
+            del self._backdrops[next(iter(self._backdrops))]
+        return backdrop
+
+    def _pictures_for(self, view: View, cars: int) -> _Pictures:
+        height = view.size[1]
+        length = round(max(CAR_LENGTH * ENLARGED * view.scale, _length(cars, height)), 1)
+        if (height, length) not in self._pictures:
+            if len(self._pictures) >= PICTURES_KEPT:
+                self._pictures.clear()
+            palette = self._theme.palette
+            mark = max(LEAST_MARK, MARK * height / REFERENCE_HEIGHT)
+            ring = ring_picture(0.95 * length + 1.0, max(1.6, 0.14 * length), palette.text)
+            darts = Darts(length, quality_colours(palette))
+            self._pictures[height, length] = _Pictures(darts, Marks(mark, palette.bad, palette.text), ring)
+        return self._pictures[height, length]
+
+    def _new_legend(self) -> Legend:
+        palette = self._theme.palette
+        return Legend(
+            self._theme, quality_colours(palette), Marks(self._theme.px(MARK), palette.bad, palette.text).sign
+        )
+
+    def _new_light(self) -> TrailLight:
+        return TrailLight(quality_colours(self._theme.palette), TRAIL)
+
+
+def _warm(heat: Heat, stretch: Stretch, here: Numbers) -> None:
+    """By what some of the cars drove."""
+    places = stretch.places[:: max(1, len(stretch.places) // HEAT_SAMPLES), here]
+    way = np.broadcast_to(stretch.way[here] / max(1, len(places)), places.shape[:2])
+    driven = way > 0.0
+    heat.add(places[driven], way[driven])
+
+
+def _best(quality: NDArray[np.float32], here: Numbers, last: int) -> int:
+    """The number of the best of some cars, -1 if there is none; the last one as long as no other is clearly better."""
+    if not len(here):
+        return -1
+    top = int(here[np.argmax(quality[here])])
+    return last if last in here and quality[last] + BETTER >= quality[top] else top
+
+
+def _length(cars: int, height: int) -> float:
+    """Of a car among so many [px]."""
+    counts, lengths = zip(*CAR_LENGTHS, strict=True)
+    length = float(np.interp(math.log(max(1, cars)), np.log(counts), lengths))
+    return max(LEAST_CAR_LENGTH, length * height / REFERENCE_HEIGHT)
+
+
+def _within(view: View, places: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """What can be seen on the surface, wholly or in part."""
+    return np.asarray(((places > -BEYOND) & (places < np.array(view.size) + BEYOND)).all(axis=1))

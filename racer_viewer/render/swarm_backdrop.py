@@ -1,0 +1,122 @@
+"""What the swarm is seen on: the whole circuit, darker than it is, and the heat on it."""
+
+from __future__ import annotations
+
+import pygame
+
+from racer_env.engine import Track
+from racer_viewer.render.camera import View
+from racer_viewer.render.ground import Plan
+from racer_viewer.render.heat import Heat
+from racer_viewer.render.levels import GroundLevels
+from racer_viewer.render.swarm_colours import Bytes
+
+DIMMED = (158, 162, 172)
+"""What is left of the ground's red, green and blue, of 255: cars and heat stand out."""
+REFRESHED = 12
+"""Heat is drawn anew after so many ticks of the window."""
+STEADY_PICTURES = 20
+"""After which a view is taken to stay, and its ground is drawn exactly."""
+PICTURES_KEPT = 4
+"""Finished grounds, for layouts that one goes back and forth between."""
+
+Layer = tuple[pygame.Surface, tuple[int, int]]
+"""A picture, and where it goes."""
+
+
+class Backdrop:
+    """The ground of one track. A view that stays is drawn once, tile by tile, and kept.
+
+    patient: every picture is complete, for films, where a window prefers to be in time.
+    """
+
+    def __init__(self, track: Track, patient: bool = False) -> None:
+        self.track = track
+        self._patient = patient
+        self._finished: dict[View, pygame.Surface] = {}
+        self._unfinished = self._heated = pygame.Surface((1, 1), depth=32)
+        self._ground: GroundLevels | None = None
+        self._coming: GroundLevels | None = None
+        self._view: View | None = None
+        self._steady = 0
+        self._heat_key: tuple[object, ...] = ()
+        self._heat_drawn = -REFRESHED
+        self._heat_layer: Layer | None = None
+
+    def prepare(self, view: View) -> None:
+        """Finish a view, some 0.2 s."""
+        if view not in self._finished:
+            self._ground = GroundLevels(self.track, view.scale, self._plan)
+            self._finish(view)
+
+    def draw(self, surface: pygame.Surface, view: View, heat: Heat | None, colours: Bytes, tick: int) -> None:
+        """Cover a surface. heat: or None if it is not shown; tick: of the window."""
+        ground = self._picture(view)
+        surface.blit(ground if heat is None else self._with_heat(ground, view, heat, colours, tick), (0, 0))
+
+    def draw_ahead(self) -> bool:
+        """Draw a little of the ground that the last view still lacks, about 2 ms; False if it lacks nothing."""
+        view = self._view
+        if view is None or view in self._finished or self._coming is None or self._coming.base != view.scale:
+            return False
+        if self._coming.draw_ahead(view):
+            return True
+        self._ground = self._coming
+        self._finish(view)
+        return False
+
+    @property
+    def _plan(self) -> Plan | None:
+        return self._ground.plan if self._ground else None
+
+    def _picture(self, view: View) -> pygame.Surface:
+        self._steady = self._steady + 1 if view == self._view else 0
+        self._view = view
+        if self._patient:
+            self.prepare(view)
+        elif view not in self._finished:
+            self._go_on(view)
+        return self._finished.get(view) or self._unfinished
+
+    def _go_on(self, view: View) -> None:
+        """Towards the exact ground; meanwhile what there is is scaled."""
+        if self._ground is None:
+            self._ground = self._coming = GroundLevels(self.track, view.scale)
+        elif self._steady >= STEADY_PICTURES and (self._coming is None or self._coming.base != view.scale):
+            self._coming = GroundLevels(self.track, view.scale, self._plan)
+        self.draw_ahead()
+        if view not in self._finished:
+            if self._unfinished.get_size() != view.size:
+                self._unfinished = pygame.Surface(view.size, depth=32)
+            self._ground.draw(self._unfinished, view)
+            self._unfinished.fill(DIMMED, special_flags=pygame.BLEND_RGB_MULT)
+
+    def _finish(self, view: View) -> None:
+        assert self._ground is not None
+        while len(self._finished) >= PICTURES_KEPT:
+            del self._finished[next(iter(self._finished))]
+        picture = pygame.Surface(view.size, depth=32)
+        self._ground.draw(picture, view, patient=True)
+        picture.fill(DIMMED, special_flags=pygame.BLEND_RGB_MULT)
+        self._finished[view] = picture
+
+    def _with_heat(self, ground: pygame.Surface, view: View, heat: Heat, colours: Bytes, tick: int) -> pygame.Surface:
+        """The ground with heat on it, at most some tenths of a second old.
+
+        Heat that changed is coloured in one picture and laid on the ground in the next, so that none takes long.
+        """
+        look = view, ground is self._unfinished, heat, heat.beginnings, id(colours)
+        if look != self._heat_key[:-1] or self._heat_layer is not None:
+            layer = self._heat_layer if look == self._heat_key[:-1] else None
+            self._lay(ground, layer or heat.layer(view, colours))
+            self._heat_key, self._heat_layer = (*look, heat.changes), None
+            self._heat_drawn = tick
+        elif heat.changes != self._heat_key[-1] and not 0 <= tick - self._heat_drawn < REFRESHED:
+            self._heat_layer = heat.layer(view, colours)
+        return self._heated
+
+    def _lay(self, ground: pygame.Surface, layer: Layer) -> None:
+        if self._heated.get_size() != ground.get_size():
+            self._heated = pygame.Surface(ground.get_size(), depth=32)
+        self._heated.blit(ground, (0, 0))
+        self._heated.blit(*layer, special_flags=pygame.BLEND_PREMULTIPLIED)

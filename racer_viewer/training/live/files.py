@@ -1,0 +1,21 @@
+"""The files that a run tells its story in, beside its checkpoints."""
+
+STORY_FILE = "live.jsonl"
+"""One JSON object a line, appended; its key `what` says which of the constants below it is."""
+POLICIES_FILE = "policies.bin"
+SWARM_FILE = "swarm.bin"
+LEARNER_FILE = "learner.json"
+LOG_FILE = "learner.log"
+
+UPDATE, LAPS, EVENT, NETWORK, POLICY = "update", "laps", "event", "network", "policy"
+"""What a line tells:
+
+update: `steps`, `seconds`, and `values`, the figures of one update of the policy by name.
+laps: `laps`, rows of steps and time [s]; `sectors`, rows of steps and the times of the thirds [s], null if not whole.
+event: `steps`, `seconds`, `kind` and `text`; an end has an `outcome`, new weights are the whole ai-config `rewards`.
+network: how the records of the policies that follow are laid out: see `policies.Layout`.
+policy: `steps`, and the `offset` of its record in the file of policies.
+"""
+
+FINISHED, STOPPED = "finished", "stopped"
+"""Outcomes of a run that ended in good order."""

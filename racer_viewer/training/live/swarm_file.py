@@ -1,0 +1,89 @@
+"""All cars that learn, in a file that the learner and the window both have in memory.
+
+Two places take turns: while one is written, the other is whole. A counter, written last, says which.
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from racer_viewer.curves import SWARM_CAR, Swarm
+from racer_viewer.folders import written_whole
+from racer_viewer.training.live.files import SWARM_FILE
+
+_MAGIC, _VERSION = b"RSWM", 1
+_HEAD = np.dtype([("magic", "S4"), ("version", "<u4"), ("cars", "<u8"), ("counter", "<u8")])
+_TRIES = 4
+
+
+def _place(cars: int) -> np.dtype[np.void]:
+    return np.dtype([("number", "<u8"), ("tick", "<u8"), ("steps", "<u8"), ("cars", SWARM_CAR, (cars,))])
+
+
+def _layout(cars: int) -> np.dtype[np.void]:
+    return np.dtype([("head", _HEAD), ("places", _place(cars), (2,))])
+
+
+class SwarmWriter:
+    """Makes the file anew. It is written in full once: a disk that is full is an error now, and no crash later."""
+
+    def __init__(self, folder: Path, cars: int) -> None:
+        layout = _layout(cars)
+        blank = np.zeros((), layout)
+        blank["head"]["magic"], blank["head"]["version"], blank["head"]["cars"] = _MAGIC, _VERSION, cars
+        self._path = folder / SWARM_FILE
+        with written_whole(self._path) as temporary:
+            temporary.write_bytes(blank.tobytes())
+        with self._path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), layout.itemsize)
+        content: NDArray[Any] = np.ndarray((), layout, self._memory)
+        self._counter = content["head"]["counter"]
+        self._places = [content["places"][number] for number in range(2)]
+        self._count = 0
+
+    def write(self, swarm: Swarm, steps: int) -> None:
+        self._count += 1
+        place = self._places[self._count % 2]
+        place["number"], place["tick"], place["steps"] = self._count, swarm.tick, steps
+        place["cars"][...] = swarm.cars
+        self._counter[...] = self._count
+
+    def close(self) -> None:
+        """Its last state stays with those who have it open."""
+        del self._counter, self._places
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError:
+            return  # Windows keeps it for a window that looks at it; the next learner replaces it
+
+
+class SwarmReader:
+    """Looks at the file of a learner. ValueError if it is none."""
+
+    def __init__(self, folder: Path) -> None:
+        with (folder / SWARM_FILE).open("rb") as file:
+            self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if len(self._memory) < _HEAD.itemsize:
+            raise ValueError("too short")
+        head = np.frombuffer(self._memory, _HEAD, 1)[0]
+        if head["magic"] != _MAGIC or head["version"] != _VERSION:
+            raise ValueError("of another version")
+        layout = _layout(int(head["cars"]))
+        if layout.itemsize != len(self._memory):
+            raise ValueError("too short")
+        content: NDArray[Any] = np.ndarray((), layout, self._memory)
+        self._counter, self._places = content["head"]["counter"], content["places"]
+
+    def read(self) -> tuple[Swarm, int] | None:
+        """The latest state, and the steps of all cars at it; None before there is one."""
+        for _ in range(_TRIES):
+            before = int(self._counter)
+            place = self._places[before % 2].copy()
+            if before and int(self._counter) == before == int(place["number"]):
+                return Swarm(int(place["tick"]), place["cars"].copy()), int(place["steps"])
+        return None

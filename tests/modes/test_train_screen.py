@@ -1,0 +1,194 @@
+"""Training with its live picture, through the real app and a real learner in a process of its own."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from person import Person
+
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.runs_screen import RunsScreen
+from racer_viewer.modes.train_end import TrainEndScreen
+from racer_viewer.modes.train_layout import Layout
+from racer_viewer.modes.train_menu import LeaveTrainingScreen, TrainMenu, WeightsScreen
+from racer_viewer.modes.train_screen import TrainScreen, open_training
+from racer_viewer.modes.train_setup import TrainSetupScreen
+from racer_viewer.training.config import RunConfig
+from racer_viewer.training.live import running_learner
+from racer_viewer.training.presets import preset
+
+LIMIT = 90.0
+CLOSED = 256
+
+
+def until(person: Person, condition: Callable[[], bool], what: str) -> None:
+    """The window goes on as it does in its own loop."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}"
+        person.frames()
+        time.sleep(0.02)
+
+
+def quick(**values: object) -> RunConfig:
+    config = replace(preset("ppo"), num_cars=16, n_steps=64, batch_size=512, checkpoint_every=4096, evaluate_every=4096)
+    return replace(config, **{"timesteps": 1_000_000, "name": "mine", **values})  # type: ignore[arg-type]
+
+
+def training(person: Person, config: RunConfig) -> TrainScreen:
+    open_training(person.app.stage, config)
+    return person.top(TrainScreen)
+
+
+def gone(pid: int | None) -> bool:
+    assert pid is not None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return (Path("/proc") / str(pid) / "stat").read_text().split()[2] == "Z"
+
+
+def test_the_first_click_starts_the_quick_preset(person: Person) -> None:
+    person.choose("Train")
+    setup = person.top(TrainSetupScreen)
+    person.frames(3)
+    assert setup.list.item is not None
+    assert setup.list.item.label == "Start"
+    config = setup.config
+    assert (config.algo, config.tracks, config.num_cars) == ("ppo", ("track-01",), 64)
+    person.go_to("Preset")
+    person.press("right")
+    assert len(setup.config.tracks) > 6, "the champion learns everywhere"
+    person.go_to("Algorithm")
+    person.press("right")
+    assert setup.config.algo == "sac"
+
+
+def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person: Person) -> None:
+    screen = training(person, quick(timesteps=30_000))
+    pid = screen.run.pid
+    until(person, lambda: screen.run.state == "learning", "the learner")
+    until(person, lambda: len(screen.run.curves.policies) > 2, "some updates")
+    assert screen.showcase.race.cars[0].entrant.agent is not None, "the newest policy drives"
+    until(person, lambda: screen.run.swarm() is not None, "the cars that learn")
+    for layout in Layout:
+        screen.layout = layout
+        person.frames(2)
+    until(person, lambda: isinstance(person.app.stage.top, TrainEndScreen), "the end")
+    assert screen.run.state == "finished"
+    assert screen.run.steps >= 30_000
+    person.choose("See the training again")
+    assert person.top(TrainScreen) is screen
+    newest = screen.showcase.race.cars[0].entrant.agent
+    person.press("left", "left")
+    assert screen.showcase.race.cars[0].entrant.agent is not newest, "the policy of that moment drives again"
+    screen.app.push(TrainEndScreen(screen.app, screen))
+    person.choose("Race it")
+    play = person.top(PlayScreen)
+    assert [entrant.name for entrant in play.setup.entrants] == ["You", "mine"]
+    until(person, lambda: gone(pid), "the learner to be gone")
+
+
+@pytest.mark.slow
+def test_what_can_be_done_while_it_learns(person: Person) -> None:
+    screen = training(person, quick())
+    until(person, lambda: len(screen.run.curves.policies) > 3, "some updates")
+    person.press("space")
+    until(person, lambda: screen.run.state == "paused", "the pause")
+    person.press("space")
+    until(person, lambda: screen.run.state == "learning", "it to go on")
+    person.press("-", "-", "-")
+    assert screen.run.state == "learning"
+    before, begin = screen.run.steps, time.monotonic()
+    until(person, lambda: time.monotonic() - begin > 1.5, "real time")
+    assert screen.run.steps - before < 16 * 60 * 6, "real time is some thousand steps a second at most"
+    person.press("=", "=", "=", "k")
+    until(person, lambda: any(event.kind == "checkpoint" for event in screen.run.curves.events), "a checkpoint")
+    person.press("left", "left")
+    assert [car.entrant.ghost for car in screen.showcase.race.cars] == [False, True], "then and now"
+    person.press("t")
+    person.hold("up")
+    until(person, lambda: float(screen.after.car["speed"]) > 20.0, "the person to drive")
+    person.let_go("up")
+    assert [car.entrant.name for car in screen.showcase.race.cars] == ["You", "newest"]
+    person.press("t", "escape")
+    person.top(TrainMenu)
+    person.choose("Reward weights")
+    person.top(WeightsScreen)
+    person.press("right", "right")
+    person.choose("Apply")
+    until(person, lambda: any(event.kind == "weights" for event in screen.run.curves.events), "the new weights")
+    person.press("escape") if isinstance(person.app.stage.top, TrainMenu) else None
+    screen.run.stop(discard=True)
+    until(person, lambda: not screen.run.folder.exists(), "the folder to be removed")
+
+
+@pytest.mark.slow
+def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(person: Person) -> None:
+    import pygame
+
+    screen = training(person, quick())
+    until(person, lambda: len(screen.run.curves.policies) > 1, "some updates")
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    person.frames()
+    person.top(LeaveTrainingScreen)
+    person.press("escape")
+    person.top(TrainScreen)
+    person.press("escape")
+    person.choose("Leave")
+    person.top(LeaveTrainingScreen)
+    person.choose("Leave it learning")
+    folder = screen.run.folder
+    assert not isinstance(person.app.stage.top, TrainScreen)
+    pid = running_learner(folder)
+    assert pid is not None
+    person.choose("Train")
+    person.choose("Runs")
+    runs = person.top(RunsScreen)
+    until(person, lambda: [item.label for item in runs.list.items] == ["mine"], "the list")
+    person.press("return")
+    again = person.top(TrainScreen)
+    assert again is not screen
+    until(person, lambda: again.run.state == "learning" and len(again.run.curves.policies) > 1, "the run again")
+    again.run.stop()
+    until(person, lambda: isinstance(person.app.stage.top, TrainEndScreen), "its end")
+    until(person, lambda: gone(pid), "the learner to be gone")
+
+
+@pytest.mark.slow
+def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> None:
+    screen = training(person, quick())
+    until(person, lambda: bool(list(screen.run.folder.glob("*_steps.zip"))), "a checkpoint")
+    assert screen.run.pid is not None
+    os.kill(screen.run.pid, signal.SIGKILL)
+    until(person, lambda: isinstance(person.app.stage.top, TrainEndScreen), "the bad news")
+    end = person.top(TrainEndScreen)
+    assert end.title == "The training has failed"
+    assert end.subtitle
+    steps = float(np.max(screen.run.curves.policies))
+    person.choose("Resume")
+    again = person.top(TrainScreen)
+    until(person, lambda: again.run.state == "learning" and again.run.steps > steps, "it to go on")
+    pid = again.run.pid
+    person.app.close()
+    end_at = time.monotonic() + LIMIT
+    while not gone(pid):
+        assert time.monotonic() < end_at, "the learner outlives its window"
+        time.sleep(0.05)
+
+
+def test_what_cannot_be_learned_is_a_message(person: Person) -> None:
+    open_training(person.app.stage, quick(tracks=("nowhere",)))
+    assert "nowhere" in person.top(MessageScreen).text
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")

@@ -1,0 +1,157 @@
+"""Policies that a run keeps drive again, exactly as they did."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pytest
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter
+
+from racer_viewer.agents import AgentError, load_agent
+from racer_viewer.training import run as run_module
+from racer_viewer.training.config import RunConfig, parse_run_config
+from racer_viewer.training.live import WatchedRun, load_curves
+from racer_viewer.training.live import policies as policies_module
+from racer_viewer.training.live import story as story_module
+from racer_viewer.training.live.policies import Layout, PolicyKeeper
+from racer_viewer.training.live.story import Story
+from racer_viewer.training.run import Run
+
+OBSERVATIONS = np.random.default_rng(3).uniform(-0.2, 1.0, (40, 14)).astype(np.float32)
+
+
+def config(**changes: object) -> RunConfig:
+    values: dict[str, Any] = {
+        "num_cars": 8, "n_steps": 16, "batch_size": 64, "n_epochs": 2, "net": [16, 8], "timesteps": 640,
+        "checkpoint_every": 256, "evaluate_every": 0, "name": "tiny", "rewards": {"episode": {"maxSteps": 50}},
+    }  # fmt: skip
+    return parse_run_config({**values, **changes})
+
+
+class Remember(BaseCallback):
+    """What torch would do at the beginning of every rollout, by steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.actions: dict[int, np.ndarray] = {}
+
+    def _on_rollout_start(self) -> None:
+        env = self.model.get_vec_normalize_env()
+        assert env is not None
+        self.actions[self.num_timesteps] = self.model.predict(env.normalize_obs(OBSERVATIONS), deterministic=True)[0]
+
+    def _on_step(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"activation": "relu"},
+        {
+            "algo": "sac",
+            "learning_starts": 64,
+            "buffer_size": 2000,
+            "batch_size": 16,
+            "train_freq": 1,
+            "gradient_steps": 1,
+        },
+    ],
+)
+def test_a_kept_policy_acts_as_torch_did(changes: dict[str, Any], tmp_path: Path) -> None:
+    remembered = Remember()
+    outcome = Run(config(**changes), tmp_path).learn(companions=[remembered])
+    run = WatchedRun.attach(outcome.folder)
+    assert run.state == "finished"
+    assert len(run.curves.policies) > 5
+    compared = 0
+    for number, steps in enumerate(run.curves.policies.tolist()):
+        if steps in remembered.actions:
+            np.testing.assert_allclose(run.policy(number).act(OBSERVATIONS), remembered.actions[steps], atol=2e-6)
+            compared += 1
+    assert compared >= len(run.curves.policies) - 1
+    assert outcome.model is not None
+    final = load_agent(outcome.model)
+    np.testing.assert_array_equal(run.policy().act(OBSERVATIONS), final.act(OBSERVATIONS))
+    info = run.policy().info
+    assert (info.algorithm, info.policy_layers, info.timesteps) == (
+        final.info.algorithm, final.info.policy_layers, final.info.timesteps,
+    )  # fmt: skip
+    with pytest.raises(AgentError, match="no policy number 9999"):
+        run.policy(9999)
+
+
+def test_a_run_tells_its_story_without_a_window_too(tmp_path: Path) -> None:
+    outcome = Run(config(), tmp_path).learn()
+    curves = load_curves(outcome.folder)
+    assert curves.steps.tolist() == [128, 256, 384, 512, 640]
+    assert {"reward/progress", "rollout/ep_rew_mean", "train/approx_kl", "time/fps"} <= set(curves.values)
+    assert np.isfinite(curves.values["rollout/ep_rew_mean"]).any()
+    kinds = [event.kind for event in curves.events]
+    assert kinds[0] == "begin"
+    assert kinds[-1] == "end"
+    assert kinds.count("checkpoint") == 3, "two on the way and the last"
+
+
+def test_a_run_that_goes_on_keeps_more_policies_in_the_same_file(tmp_path: Path) -> None:
+    outcome = Run(config(), tmp_path).learn()
+    (outcome.folder / "config.json").write_text(config(timesteps=1024).to_json())
+    Run.in_folder(outcome.folder).learn()
+    run = WatchedRun.attach(outcome.folder)
+    steps = run.curves.policies
+    assert steps[0] == 0
+    assert steps[-1] == 1024
+    assert (np.diff(steps) >= 0).all()
+    assert (np.diff(run.curves.steps) > 0).all()
+    first, last = run.policy(0).act(OBSERVATIONS), run.policy().act(OBSERVATIONS)
+    assert not np.array_equal(first, last)
+
+
+def test_the_file_stays_small_however_long_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies_module, "MOST_BYTES", 100_000)
+    story, layout = Story(tmp_path), Layout("ppo", "tanh", 10.0, 1e-8, {"a": (100,)})
+    keeper = PolicyKeeper(tmp_path, story, layout)
+    for steps in range(20_000):
+        keeper.offer(lambda: bytes(layout.size), steps)
+    keeper.close()
+    story.close()
+    kept = load_curves(tmp_path).policies
+    size = (tmp_path / "policies.bin").stat().st_size
+    assert size == len(kept) * layout.size <= 100_000
+    gaps = np.diff(kept)
+    assert gaps[0] == 1
+    assert kept[-1] > 5000, "they reach far beyond the 160 that there is room for"
+    assert (np.diff(gaps) >= 0).all()
+
+
+def no_room() -> BinaryIO:
+    return Path("/dev/full").open("wb", buffering=0)
+
+
+class NoRoom(KVWriter):
+    """A writer of figures on a disk that is full."""
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        self.write({}, {})
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a disk that is full")
+def test_a_full_disk_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(story_module, "_open_for_appending", lambda path: no_room())
+    real = run_module.make_output_format
+
+    def figures(kind: str, folder: str, suffix: str) -> Any:
+        return NoRoom() if kind == "csv" else real(kind, folder, suffix)
+
+    monkeypatch.setattr(run_module, "make_output_format", figures)
+    told: list[str] = []
+    outcome = Run(config(), tmp_path).learn(on_problem=told.append)
+    assert outcome.finished
+    assert "No space left" in told[0]

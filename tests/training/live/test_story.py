@@ -1,0 +1,173 @@
+"""The story of a run: what is written of it, and what is read."""
+
+import json
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pytest
+
+from racer_viewer.curves import Event
+from racer_viewer.training.live import load_curves
+from racer_viewer.training.live import story as story_module
+from racer_viewer.training.live.reading import StoryReader
+from racer_viewer.training.live.story import Story
+
+
+def test_what_is_told_is_read(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.event("begin", "Begins", 0)
+    story.update({"train/loss": 2.0, "train/explained_variance": float("nan")}, 100)
+    story.laps([9.5, 8.25], 150)
+    story.sectors([[3.0, float("nan"), 2.5]], 150)
+    story.update({"train/loss": 1.0, "eval/lap": 7.0}, 200)
+    story.event("end", "Finished", 200, outcome="finished")
+    story.close()
+    curves = load_curves(tmp_path)
+    assert curves.name == tmp_path.name
+    np.testing.assert_array_equal(curves.steps, [100, 200])
+    assert (np.diff(curves.seconds) > 0).all()
+    np.testing.assert_array_equal(curves.values["train/loss"], [2.0, 1.0])
+    np.testing.assert_array_equal(curves.values["eval/lap"], [np.nan, 7.0])
+    assert "train/explained_variance" not in curves.values, "what is no number was not told"
+    assert (curves.values["time/steps_per_second"] > 0).all()
+    np.testing.assert_array_equal(curves.laps, [[150, 9.5], [150, 8.25]])
+    np.testing.assert_array_equal(curves.sectors, [[150, 3.0, np.nan, 2.5]])
+    assert [event.kind for event in curves.events] == ["begin", "end"]
+
+
+def test_a_story_is_read_as_it_grows_and_curves_that_were_given_out_stay(tmp_path: Path) -> None:
+    story, reader = Story(tmp_path), StoryReader(tmp_path)
+    assert not reader.advance()
+    story.update({"a": 1.0}, 1)
+    assert reader.advance()
+    first = reader.curves
+    for steps in range(2, 300):
+        story.update({"a": float(steps), "b": 0.5}, steps)
+    reader.read_all()
+    assert first.steps.tolist() == [1.0]
+    assert first.values["a"].tolist() == [1.0]
+    assert reader.curves.steps.tolist() == list(range(1, 300))
+    assert np.isnan(reader.curves.values["b"][0])
+    assert not reader.advance()
+
+
+def test_figures_of_the_same_step_are_one_update(tmp_path: Path) -> None:
+    story, reader = Story(tmp_path), StoryReader(tmp_path)
+    story.update({"a": 1.0}, 8)
+    reader.advance()
+    first = reader.curves
+    story.update({"a": 2.0, "b": 3.0}, 8)
+    curves = reader.read_all()
+    assert curves.steps.tolist() == [8]
+    assert (curves.values["a"].tolist(), curves.values["b"].tolist()) == ([2.0], [3.0])
+    assert first.values["a"].tolist() == [1.0]
+
+
+def test_half_a_line_waits_for_its_other_half_and_nonsense_is_passed_over(tmp_path: Path) -> None:
+    reader, path = StoryReader(tmp_path), tmp_path / "live.jsonl"
+    line = b'{"what":"event","steps":5,"seconds":1.5,"kind":"best","text":"New best"}\n'
+    path.write_bytes(b'{"what":"upd\n[1, 2]\n{"what":"magic"}\n\n' + line[:20])
+    reader.advance()
+    assert reader.curves.events == ()
+    with path.open("ab") as file:
+        file.write(line[20:])
+    reader.advance()
+    assert reader.curves.events == (Event(5, 1.5, "best", "New best"),)
+
+
+def test_a_run_that_goes_on_takes_back_what_came_after_its_checkpoint(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.event("begin", "Begins", 0)
+    for steps in (100, 200, 300):
+        story.update({"a": float(steps)}, steps)
+        story.laps([9.0], steps)
+        story.policy(steps, 0)
+        story.event("checkpoint", "Saved", steps)
+    story.close()
+    with (tmp_path / "live.jsonl").open("ab") as file:
+        file.write(b'{"what":"update","st')  # killed here
+    seconds = load_curves(tmp_path).seconds
+    story = Story(tmp_path, 200)
+    assert story.seconds >= seconds[1]
+    story.event("begin", "Goes on", 200)
+    story.update({"a": 0.5}, 250)
+    story.close()
+    reader = StoryReader(tmp_path)
+    curves = reader.read_all()
+    assert curves.steps.tolist() == [100, 200, 250]
+    assert curves.values["a"].tolist() == [100, 200, 0.5]
+    assert curves.laps[:, 0].tolist() == [100, 200]
+    assert curves.policies.tolist() == [100, 200]
+    assert len(reader.policies) == 2
+    assert [event.text for event in curves.events] == ["Begins", "Saved", "Saved", "Goes on"]
+    assert (np.diff(curves.seconds) > 0).all()
+
+
+def test_pauses_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(story_module.time, "monotonic", lambda: now[0])
+    story = Story(tmp_path)
+    now[0] = 110.0
+    story.pause(5)
+    now[0] = 500.0
+    assert story.seconds == 10.0
+    story.resume(5)
+    now[0] = 503.0
+    assert story.seconds == 13.0
+    reader = StoryReader(tmp_path)
+    reader.read_all()
+    assert not reader.paused
+
+
+def no_room() -> BinaryIO:
+    return Path("/dev/full").open("wb", buffering=0)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a disk that is full")
+def test_a_full_disk_is_told_and_nothing_is_lost_when_there_is_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(story_module, "_open_for_appending", lambda path: no_room())
+        story = Story(tmp_path, on_problem=told.append)
+        story.update({"a": 1.0}, 1)
+        story.update({"a": 2.0}, 2)
+    assert len(told) == 1
+    assert "No space left" in told[0]
+    story._file = None
+    story.update({"a": 3.0}, 3)
+    reader = StoryReader(tmp_path)
+    reader.add_event(Event(0, 0.0, "problem", told[0]))
+    curves = reader.read_all()
+    assert curves.values["a"].tolist() == [1.0, 2.0, 3.0]
+    assert [event.kind for event in curves.events] == ["problem"], "it is not told twice"
+
+
+def test_a_run_from_before_there_were_stories_has_the_curves_of_its_figures(tmp_path: Path) -> None:
+    (tmp_path / "progress.csv").write_text(
+        "time/total_timesteps,time/time_elapsed,train/loss\n100,1,\n200,2,0.5\n300,3,0.4\n", encoding="utf-8"
+    )
+    (tmp_path / "progress_200.csv").write_text(
+        "time/total_timesteps,time/time_elapsed,train/loss\n250,1,0.3\nnonsense\n", encoding="utf-8"
+    )
+    curves = load_curves(tmp_path)
+    assert curves.steps.tolist() == [100, 200, 250]
+    assert curves.seconds.tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(curves.values["train/loss"], [np.nan, 0.5, 0.3])
+    assert len(load_curves(tmp_path / "nothing").steps) == 0
+
+
+def test_every_line_is_json_that_anyone_can_read(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.sectors([[1.0, float("nan"), 2.0]], 1)
+    story.update({"a": float("inf")}, 2)
+    story.close()
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    lines = (tmp_path / "live.jsonl").read_text().splitlines()
+    assert {json.loads(line, parse_constant=refuse)["what"] for line in lines} == {"laps", "update"}

@@ -1,0 +1,78 @@
+"""The cars that learn, seen from another process."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from racer_viewer.curves import SWARM_CAR, Swarm
+from racer_viewer.training.live.swarm_callback import UsualRewards
+from racer_viewer.training.live.swarm_file import SwarmReader, SwarmWriter
+
+
+def cars(count: int, value: int) -> np.ndarray:
+    rows = np.zeros(count, SWARM_CAR)
+    for name in SWARM_CAR.names or ():
+        rows[name] = value
+    return rows
+
+
+def test_the_latest_state_is_read(tmp_path: Path) -> None:
+    writer = SwarmWriter(tmp_path, 3)
+    reader = SwarmReader(tmp_path)
+    assert reader.read() is None, "nothing yet"
+    for tick in (1, 2, 3):
+        writer.write(Swarm(tick, cars(3, tick)), 3 * tick)
+        latest = reader.read()
+        assert latest is not None
+        swarm, steps = latest
+        assert (swarm.tick, steps) == (tick, 3 * tick)
+        np.testing.assert_array_equal(swarm.cars, cars(3, tick))
+    writer.close()
+    assert not (tmp_path / "swarm.bin").exists()
+    latest = reader.read()
+    assert latest is not None, "who looks keeps the last state"
+    assert latest[0].tick == 3
+
+
+def test_a_reader_never_sees_half_a_tick(tmp_path: Path) -> None:
+    writer, reader = SwarmWriter(tmp_path, 512), SwarmReader(tmp_path)
+    states, over = [cars(512, value) for value in range(50)], threading.Event()
+
+    def write() -> None:
+        for number in range(20_000):
+            writer.write(Swarm(number, states[number % 50]), number)
+        over.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    seen = set()
+    while not over.is_set():
+        latest = reader.read()
+        if latest is not None:
+            swarm, steps = latest
+            assert swarm.tick == steps
+            assert (swarm.cars == states[swarm.tick % 50]).all()
+            seen.add(swarm.tick)
+    thread.join()
+    assert len(seen) > 10
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "swarm.bin").write_bytes(b"something else entirely, and long enough for a head")
+    with pytest.raises(ValueError, match="another version"):
+        SwarmReader(tmp_path)
+
+
+def test_quality_orders_cars_and_rises_with_the_run() -> None:
+    usual, rng = UsualRewards(), np.random.default_rng(0)
+    for _ in range(50):
+        bad = usual.judge(rng.normal(-1.0, 0.1, 64))
+    assert bad.min() == 0.0
+    assert bad.max() == 1.0
+    for mean in np.linspace(-1.0, 1.0, 200):
+        good = usual.judge(rng.normal(mean, 0.1, 64))
+    assert good.mean() > 0.7, "later cars do well, compared with the whole run"
+    last = usual.judge(np.array([1.0] * 63 + [-1.0]))
+    assert last[-1] < 0.1 < last[0]

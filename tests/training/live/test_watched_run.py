@@ -1,0 +1,110 @@
+"""A run in a process of its own, watched and ordered about."""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from racer_env.errors import ConfigError, RacerError
+from racer_viewer.training.live import WatchedRun
+from tests.training.live.learners import LAPPING, begin, config, is_gone, kinds, wait_for
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedRun]:
+    """One that learns during most of the tests here."""
+    run = WatchedRun.start(config(LAPPING), tmp_path_factory.mktemp("data") / "runs")
+    try:
+        assert run.state == "starting"
+        begin(run)
+        yield run
+    finally:
+        run.close()
+        pid = run.pid
+        assert pid is not None
+        wait_for(lambda: is_gone(pid))
+
+
+def test_figures_laps_sectors_policies_and_events_come_in(run: WatchedRun) -> None:
+    wait_for(lambda: len(run.curves.steps) > 2 and len(run.curves.laps) and len(run.curves.sectors))
+    curves = run.curves
+    assert {"reward/progress", "train/approx_kl", "time/fps"} <= set(curves.values)
+    assert kinds(run)[:3] == ["begin", "first gate", "first lap"]
+    assert len(curves.policies) > 2
+    assert run.policy().act([0.5] * 14).shape == (3,)
+    assert run.total == 50_000_000
+    assert run.steps > 0
+    whole = curves.sectors[~np.isnan(curves.sectors).any(axis=1)]
+    np.testing.assert_allclose(whole[:1, 1:].sum(axis=1), curves.laps[:1, 1], atol=0.01)
+
+
+def test_the_cars_are_seen_at_every_moment(run: WatchedRun) -> None:
+    wait_for(lambda: run.swarm() is not None)
+    first = run.swarm()
+    assert first is not None
+    wait_for(lambda: (now := run.swarm()) is not None and now.tick > first.tick + 10)
+    cars = first.cars
+    assert cars.shape == (16,)
+    assert ((cars["quality"] >= 0.0) & (cars["quality"] <= 1.0)).all()
+    assert (cars["track"] == 0).all()
+    wait_for(lambda: run.steps_per_second > 0.0)
+
+
+def test_a_pause_stops_the_steps(run: WatchedRun) -> None:
+    run.pause()
+    wait_for(lambda: run.state == "paused")
+    wait_for(lambda: run.steps_per_second == 0.0)
+    swarm, steps = run.swarm(), run.steps
+    time.sleep(0.3)
+    now = run.swarm()
+    assert swarm is not None
+    assert now is not None
+    assert (now.tick, run.steps) == (swarm.tick, steps)
+    run.resume()
+    wait_for(lambda: run.state == "learning" and run.steps > steps)
+
+
+def test_real_time_is_sixty_ticks_a_second(run: WatchedRun) -> None:
+    run.set_pace(1.0)
+
+    def speed(seconds: float) -> float:
+        before, begin = run.swarm(), time.monotonic()
+        time.sleep(seconds)
+        after, end = run.swarm(), time.monotonic()
+        assert before is not None
+        assert after is not None
+        return (after.tick - before.tick) / (end - begin)
+
+    wait_for(lambda: speed(0.3) < 100.0)
+    assert speed(2.0) == pytest.approx(60.0, rel=0.15)
+    run.set_pace(None)
+    wait_for(lambda: speed(0.3) > 100.0)
+
+
+def test_weights_are_changed_while_it_learns(run: WatchedRun) -> None:
+    with pytest.raises(ConfigError, match="did you mean speedBonus"):
+        run.set_weights({"speedBonsu": 1.0})
+    wait_for(lambda: len(run.curves.steps) > 2)
+    assert np.nanmax(run.curves.values["reward/speed"]) == 0.0
+    run.set_weights({"speedBonus": 0.25})
+    wait_for(lambda: "weights" in kinds(run))
+    event = next(event for event in run.curves.events if event.kind == "weights")
+    assert event.text == "speedBonus 0 → 0.25"
+    wait_for(lambda: run.curves.values["reward/speed"][-1] > 0.0)
+    wait_for(lambda: run.config.rewards.weights.speed_bonus == 0.25)
+    wait_for(lambda: '"speedBonus": 0.25' in (run.folder / "config.json").read_text())
+
+
+def test_it_saves_when_asked(run: WatchedRun) -> None:
+    before = set(run.folder.glob("*_steps.zip"))
+    run.save()
+    wait_for(lambda: set(run.folder.glob("*_steps.zip")) > before)
+    wait_for(lambda: "checkpoint" in kinds(run))
+
+
+def test_there_is_one_learner_at_a_time(run: WatchedRun) -> None:
+    with pytest.raises(RacerError, match="learning already"):
+        WatchedRun.go_on(run.folder)
+    with pytest.raises(RacerError, match="there is a run"):
+        WatchedRun.start(run.config, run.folder.parent)

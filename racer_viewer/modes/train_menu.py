@@ -108,11 +108,12 @@ class TrainMenu(ListScreen):
         self.app.push(MessageScreen(self.app, "Discard this run?", text, items))
 
     def _second(self) -> None:
-        """Its curves come to lie over those of the first, which learns on in the background."""
+        """The first one's curves come to lie over its own; that one learns on in the background, and Runs has it."""
         from racer_viewer.modes.train_screen import open_training
 
         config = self._train.run.config
         self._train.run.detach()
+        self.app.pop()
         self.app.pop()
         open_training(self.app, replace(config, seed=config.seed + 1, name=""), compared=[self._train.run.folder])
 

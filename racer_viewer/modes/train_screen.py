@@ -304,7 +304,7 @@ class TrainScreen(DrivingScreen):
         policy = "" if age is None else f"policy {age:.0f} s old"
         if not self.policy.is_newest:
             policy = f"the policy after {steps_in_words(self.policy.steps)} steps"
-        return (
+        words = (
             (run.config.name, palette.text),
             (state, palette.good if run.state == "learning" else palette.accent),
             (f"{run.steps:,} of {run.total:,} steps", palette.text),
@@ -313,6 +313,7 @@ class TrainScreen(DrivingScreen):
             (best, palette.text),
             (policy, palette.faint if self.policy.is_newest else palette.accent),
         )
+        return [each for each in words if each[0]]
 
     def _press(self) -> None:
         """Pause the learning or go on with it."""

@@ -306,6 +306,7 @@ def test_a_random_circuit_is_another_one_each_time_and_is_remembered(person: Per
     assert person.top(PlayScreen).race.track.circuit == second
 
 
+@pytest.mark.slow
 def test_the_list_and_watching_load_neither_torch_nor_stable_baselines(tmp_path: Path) -> None:
     program = f"""
 import os, sys, time

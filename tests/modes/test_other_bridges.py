@@ -69,6 +69,7 @@ def pixels_like(person: Person, colour: tuple[int, int, int]) -> int:
     return int((np.abs(corner - np.array(colour)).max(axis=2) < 12).sum())
 
 
+@pytest.mark.slow
 def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contacts(
     person: Person, server: OldServer
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_lost_connection_is_said_the_window_lives_and_reconnects(person: Perso
         assert [episode.ending for episode in first.episodes] == ["left"]
 
 
+@pytest.mark.slow
 def test_a_server_that_falls_silent_counts_as_gone_after_a_while(
     person: Person, server: OldServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

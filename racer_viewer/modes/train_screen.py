@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ MARKED = {"first lap": "first lap", "best": "", "weights": "weights"}
 """Events that the timeline marks, and by which words."""
 SMOOTHING_STEP = 0.05
 DOT_TICKS = 24
+CURVES_SECONDS = 1.0
 REFRESH_TICKS = 180
 """From one look at the curves of other runs to the next."""
 USUAL_SHAPE = 16 / 9
@@ -93,6 +95,7 @@ class TrainScreen(DrivingScreen):
         self._wheel = Wheel()
         self._waited = self._drawn = 0
         self._patient = patient
+        self._runs_drawn, self._runs_since = [run.curves], 0.0
         self._pictures: dict[Layout, pygame.Surface] = {}
         self._again: PolicySwarm | None = None
         self._mouse: tuple[int, int] | None = None
@@ -281,8 +284,14 @@ class TrainScreen(DrivingScreen):
         picture.fill(theme.palette.panel[:3])
         at = None if self.policy.is_newest else float(self.policy.steps)
         mouse = None if self._mouse is None else (self._mouse[0] - place.x, self._mouse[1] - place.y)
-        runs = [self.run.curves, *self.compared]
-        self._curves.draw(picture, picture.get_rect(), runs, mouse, self.smoothing, at)
+        self._curves.draw(picture, picture.get_rect(), self._runs_to_draw(), mouse, self.smoothing, at)
+
+    def _runs_to_draw(self) -> list[Curves]:
+        """As they were at most a second ago: charts take their time to draw, and nobody reads faster."""
+        now = time.monotonic()
+        if self._patient or now - self._runs_since > CURVES_SECONDS:
+            self._runs_drawn, self._runs_since = [self.run.curves, *self.compared], now
+        return self._runs_drawn
 
     def _draw_waiting(self, surface: pygame.Surface) -> None:
         theme, y = self.app.theme, surface.get_height() // 3

@@ -46,6 +46,14 @@ class ShownPolicy:
         if self._chosen is None or self._run.state in LIVE:
             self._guarded(lambda: self._showcase.swap(self._run.policy(count - 1)))
 
+    def move_to(self, showcase: Showcase) -> None:
+        """The same policy on another circuit."""
+        self._showcase, self._newest = showcase, -1
+        chosen = self._chosen
+        self.take_newest()
+        if chosen is not None:
+            self.choose(chosen)
+
     def choose_neighbour(self, by: int) -> None:
         now = self._newest if self._chosen is None else self._chosen
         self.choose(now + by)

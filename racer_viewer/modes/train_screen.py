@@ -80,7 +80,10 @@ class TrainScreen(DrivingScreen):
     def __init__(self, app: Stage, run: WatchedRun, patient: bool = False) -> None:
         """patient: everything is drawn in full, for films."""
         self.run, config = run, run.config
-        self.showcase = Showcase(config.tracks[0], config.rewards, app.theme.palette, app.settings.name)
+        self._circuits = list(dict.fromkeys(config.tracks))
+        self._circuit = 0
+        """Number of the circuit that is shown, among those of the run."""
+        self.showcase = Showcase(self._circuits[0], config.rewards, app.theme.palette, app.settings.name)
         super().__init__(app, self.showcase.snapshot(), patient)
         self.policy = ShownPolicy(run, self.showcase, app.say)
         self.layout, self.pace_number, self.smoothing = Layout.ALL, len(PACES) - 1, 0.6
@@ -124,6 +127,7 @@ class TrainScreen(DrivingScreen):
             ("Left Right", "then and now"),
             (key(Do.WHEEL), "hand back" if self.showcase.person_drives else "race it"),
             (key(Do.KEEP), "save now"),
+            *([(f"{key(Do.PREVIOUS_CIRCUIT)} {key(Do.NEXT_CIRCUIT)}", "circuit")] if len(self._circuits) > 1 else []),
             *super().keys()[1:],
         )
 
@@ -143,6 +147,8 @@ class TrainScreen(DrivingScreen):
                 self.app.say(f"View: {self.layout.value}")
             case Do.LEFT | Do.RIGHT:
                 self.policy.choose_neighbour(1 if intent == Do.RIGHT else -1)
+            case Do.PREVIOUS_CIRCUIT | Do.NEXT_CIRCUIT:
+                self._show_circuit(1 if intent == Do.NEXT_CIRCUIT else -1)
             case Do.WHEEL:
                 self.race_it(not self.showcase.person_drives)
             case Do.KEEP:
@@ -277,7 +283,8 @@ class TrainScreen(DrivingScreen):
         theme = self.app.theme
         if part is Layout.SWARM:
             self._swarm.use(theme)
-            self._swarm.draw(picture, self.showcase.track)
+            number = self.run.config.tracks.index(self._circuits[self._circuit])
+            self._swarm.draw(picture, self.showcase.track, number=number)
             return
         if self._curves.theme is not theme:
             self._curves = CurvesView(theme, self._patient)
@@ -323,6 +330,21 @@ class TrainScreen(DrivingScreen):
             (policy, palette.faint if self.policy.is_newest else palette.accent),
         )
         return [each for each in words if each[0]]
+
+    def _show_circuit(self, by: int) -> None:
+        """Another one of those that it learns on."""
+        if len(self._circuits) < 2:
+            self.app.say("It learns on this circuit only")
+            return
+        self._circuit = (self._circuit + by) % len(self._circuits)
+        app, config = self.app, self.run.config
+        self.showcase.close()
+        name = self._circuits[self._circuit]
+        self.showcase = Showcase(name, config.rewards, app.theme.palette, app.settings.name)
+        self.policy.move_to(self.showcase)
+        self._again = None
+        self.begin_at(self.showcase.snapshot())
+        app.say(f"Circuit {self._circuit + 1} of {len(self._circuits)}: {name}")
 
     def _press(self) -> None:
         """Pause the learning or go on with it."""

@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 from person import Person
 
+from racer_env.engine import load_circuit
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.runs_screen import RunsScreen
 from racer_viewer.modes.train_end import TrainEndScreen
 from racer_viewer.modes.train_layout import Layout
 from racer_viewer.modes.train_menu import LeaveTrainingScreen, TrainMenu, WeightsScreen
-from racer_viewer.modes.train_screen import TrainScreen, open_training
+from racer_viewer.modes.train_screen import TrainScreen, open_run, open_training
 from racer_viewer.modes.train_setup import TrainSetupScreen
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.live import running_learner
 from racer_viewer.training.presets import preset
+from racer_viewer.training.saved import write_config
 
 LIMIT = 90.0
 CLOSED = 256
@@ -192,3 +194,16 @@ def test_what_cannot_be_learned_is_a_message(person: Person) -> None:
 @pytest.fixture(autouse=True)
 def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+
+
+def test_a_run_on_several_circuits_shows_any_of_them(person: Person) -> None:
+    folder = person.data / "runs" / "many"
+    write_config(replace(preset("ppo"), name="many", tracks=("track-01", "track-02", "track-01", "track-03")), folder)
+    open_run(person.app.stage, folder)
+    screen = person.top(TrainScreen)
+    person.press("page down")
+    person.frames(3)
+    assert screen.showcase.track is load_circuit("track-02")
+    person.press("page up", "page up")
+    person.frames(3)
+    assert screen.showcase.track is load_circuit("track-03")

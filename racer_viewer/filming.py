@@ -59,12 +59,17 @@ def film_replays(options: argparse.Namespace, replays: Sequence[Replay]) -> int:
 def film_run(options: argparse.Namespace) -> int:
     """Learn at the terminal, then film how it learned; with --attach, only the film of a run that has learned."""
     from racer_viewer.training.command import config_of, run
-    from racer_viewer.training.saved import free_name
+    from racer_viewer.training.saved import find_checkpoint, free_name
     from racer_viewer.training_film import film_training
 
     check_place(options.record)
     data = data_folder(options.data_dir)
-    if options.attach is None:
+    if options.resume is not None:
+        options.name = str(find_checkpoint(options.resume, data / "runs").model.parent)
+        code = run(options)
+        if code:
+            return code
+    elif options.attach is None:
         config = config_of(options)
         options.name = config.name or free_name(config, data / "runs")
         code = run(options)

@@ -13,7 +13,7 @@ from racer_viewer.films.film import Film
 from racer_viewer.films.writers import open_writer
 from racer_viewer.modes.train_screen import TrainScreen
 from racer_viewer.offscreen import offscreen_stage
-from racer_viewer.training.live import WatchedRun
+from racer_viewer.training.live import WatchedRun, running_learner
 from racer_viewer.ui.intents import IDLE
 
 TICKS_PER_SECOND = 60
@@ -34,6 +34,8 @@ def film_training(
     stage = offscreen_stage(data)
     stage.room.wait()
     stage.fit(size)
+    if running_learner(folder) is not None:
+        raise RacerError(f"{folder.name} is still learning: its film can be made when it has ended")
     screen = TrainScreen(stage, WatchedRun.attach(folder), patient=True)
     stage.push(screen)
     screen.hide_keys()

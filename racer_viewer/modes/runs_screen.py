@@ -98,6 +98,13 @@ class RunsScreen(ListScreen):
         else:
             super().handle(intent)
 
+    def shown(self) -> None:
+        """Whoever was on top may have begun or ended some."""
+        folders = self._folders()
+        if {*folders} != {*self._unread, *(facts.folder for facts in self._facts)}:
+            self._facts, self._unread = [], folders
+            self._fill()
+
     def tick(self, controls: Controls) -> None:
         """One run is read in each tick: there may be many."""
         if self._unread:
@@ -120,7 +127,7 @@ class RunsScreen(ListScreen):
             folders = [each for each in self._folder.iterdir() if each.is_dir()]
         except OSError:
             return []
-        return sorted(folders, key=lambda each: each.stat().st_mtime, reverse=True)
+        return sorted(folders, key=_changed, reverse=True)
 
     def _fill(self) -> None:
         self.list.items = [self._row(facts) for facts in self._facts] or [Button(NONE, enabled=False)]
@@ -146,7 +153,7 @@ class RunsScreen(ListScreen):
     def _resume(self, facts: RunFacts) -> None:
         from racer_viewer.modes.train_screen import resume_run
 
-        if facts.learning:
+        if running_learner(facts.folder) is not None:
             self.app.say("It is learning already: Enter brings it back")
         else:
             resume_run(self.app, facts.folder)
@@ -160,7 +167,7 @@ class RunsScreen(ListScreen):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             self.app.say(f"Exported as {share(best, target)}")
-        except (RacerError, OSError) as error:
+        except (RacerError, OSError, ImportError) as error:
             self.app.say(str(error))
 
     def _ask(self, facts: RunFacts) -> None:
@@ -171,10 +178,10 @@ class RunsScreen(ListScreen):
             except OSError as error:
                 self.app.say(f"{facts.folder} could not be removed: {error.strerror or error}")
                 return
-            self._facts.remove(facts)
-            self._fill()
+            self._mark(facts.folder, False)
+            self.shown()
 
-        if facts.learning:
+        if running_learner(facts.folder) is not None:
             self.app.say("It is still learning: stop it first")
             return
         text = f"{facts.folder} is removed, with all its models. It cannot be brought back."
@@ -182,8 +189,16 @@ class RunsScreen(ListScreen):
         self.app.push(MessageScreen(self.app, "Delete this run?", text, items))
 
 
+def _changed(folder: Path) -> float:
+    """When; a folder that has just gone is the oldest."""
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def _facts_of(folder: Path) -> RunFacts:
-    changed = folder.stat().st_mtime
+    changed = _changed(folder)
     try:
         config = load_run_config(folder / "config.json")
         return RunFacts(folder, config, load_curves(folder), running_learner(folder) is not None, changed)

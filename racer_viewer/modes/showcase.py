@@ -54,7 +54,9 @@ class Showcase:
     def compare(self, name: str, earlier: Agent | None) -> None:
         """An earlier policy drives beside it, as a ghost; None takes it away."""
         before, self._earlier = self._earlier, None if earlier is None else (name, earlier)
-        if before is not None and earlier is not None and not self.person_drives:
+        if self.person_drives or (before is None and earlier is None):
+            return
+        if before is not None and earlier is not None:
             car = self._race.cars[1]
             car.entrant = replace(car.entrant, name=name, agent=earlier)
             return
@@ -72,7 +74,7 @@ class Showcase:
 
     def step(self, action: Action) -> Snapshot:
         """One tick, with the person's action."""
-        self._race.step(action)
+        self._race.step(action if self.person_drives else (0.0, 0.0, 0.0))
         newest = self._race.cars[-1 if self.person_drives else 0]
         self._stood = self._stood + 1 if newest.ending and not self.person_drives else 0
         if self._stood > AFTER_ALL_STAND:

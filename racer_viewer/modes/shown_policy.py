@@ -35,11 +35,15 @@ class ShownPolicy:
     @property
     def steps(self) -> int:
         """Moment of the training that is shown: of the chosen policy, else now."""
-        return self._run.steps if self._chosen is None else round(float(self._run.curves.policies[self._chosen]))
+        policies, chosen = self._run.curves.policies, self._chosen
+        return self._run.steps if chosen is None or chosen >= len(policies) else round(float(policies[chosen]))
 
     def take_newest(self) -> None:
         """The policy of the last update drives on from where the one before it was."""
         count = len(self._run.curves.policies)
+        if self._chosen is not None and self._chosen >= count:  # a run that goes on begins before its last policies
+            self._chosen = None
+            self._showcase.compare("", None)
         if count - 1 == self._newest or not count:
             return
         self._newest, self._swapped = count - 1, time.monotonic()
@@ -74,6 +78,7 @@ class ShownPolicy:
 
     def _drive(self, number: int) -> None:
         if self._run.state not in LIVE:
+            self._showcase.compare("", None)
             self._showcase.swap(self._run.policy(number))
         elif self._chosen is None:
             self._showcase.compare("", None)

@@ -25,6 +25,7 @@ from racer_viewer.render.plots import CurvesView
 from racer_viewer.render.swarm import SwarmScene
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.live import WatchedRun, load_curves, running_learner
+from racer_viewer.training.saved import latest_model
 from racer_viewer.ui.intents import Click, Controls, Do, Intent, Point, Scroll
 from racer_viewer.ui.paint import STATUS_HEIGHT, Words, centred, footer, status_line
 from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_LARGE
@@ -47,11 +48,16 @@ def open_training(app: Stage, config: RunConfig, compared: Sequence[Path] = (), 
     """Begin a run and see it, with the curves of others over its own."""
 
     def begin() -> TrainScreen:
-        screen = TrainScreen(app, WatchedRun.start(config, app.data / "runs"))
-        for folder in compared:
-            screen.compare_with(folder)
-        if tensorboard:
-            open_tensorboard(str(screen.run.folder))
+        run = WatchedRun.start(config, app.data / "runs")
+        try:
+            screen = TrainScreen(app, run)
+            for folder in compared:
+                screen.compare_with(folder)
+            if tensorboard:
+                open_tensorboard(str(run.folder))
+        except BaseException:
+            run.close()
+            raise
         return screen
 
     open_safely(app, begin)
@@ -145,6 +151,8 @@ class TrainScreen(DrivingScreen):
                 layouts = list(Layout)
                 self.layout = layouts[(layouts.index(self.layout) + 1) % len(layouts)]
                 self.app.say(f"View: {self.layout.value}")
+            case Do.LEFT | Do.RIGHT if self.showcase.person_drives:
+                pass  # they steer
             case Do.LEFT | Do.RIGHT:
                 self.policy.choose_neighbour(1 if intent == Do.RIGHT else -1)
             case Do.PREVIOUS_CIRCUIT | Do.NEXT_CIRCUIT:
@@ -231,8 +239,7 @@ class TrainScreen(DrivingScreen):
         best = self.run.folder / f"{self.run.config.name}_best.zip"
         if best.is_file():
             return best
-        saved = sorted(self.run.folder.glob("*.zip"), key=lambda path: path.stat().st_mtime)
-        return saved[-1] if saved else None
+        return latest_model(self.run.folder)
 
     def compare_with(self, folder: Path) -> None:
         """Draw the curves of another run over this one's; if it learns too, they grow as well."""

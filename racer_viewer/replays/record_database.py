@@ -93,6 +93,8 @@ class RecordDatabase:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED:
                 raise DamagedError(str(error)) from None
             raise RecordError(f"records in {self.path}: {error}") from None
+        except UnicodeDecodeError:  # sqlite3 cannot even say what is wrong: the words are out of the damaged part
+            raise DamagedError("its tables cannot be read") from None
         except OSError as error:
             raise RecordError(f"records in {self.path}: {error.strerror or error}") from None
 

@@ -101,7 +101,7 @@ class Slider(Item):
     @property
     def share(self) -> float:
         """Of the way from the lowest to the highest."""
-        return (self.number - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, (self.number - self.low) / (self.high - self.low)))
 
     def change(self, by: int) -> None:
         self._set(self.number + by * self.step)

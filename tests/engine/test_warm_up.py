@@ -56,6 +56,7 @@ def start(folder: Path) -> tuple[bool, bool, float]:
     return before == "1", after == "1", float(seconds)
 
 
+@pytest.mark.slow
 def test_a_second_start_loads_the_machine_code_and_a_changed_part_is_compiled_again(copy: Path) -> None:
     *first, cold = start(copy)
     *second, warm = start(copy)

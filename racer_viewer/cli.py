@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from racer_viewer import __version__
-from racer_viewer.driving_commands import add_driving_commands, add_film_options
+from racer_viewer.driving_commands import add_data_folder, add_driving_commands, add_film_options
 
 USAGE_ERROR = 2
 
@@ -217,13 +217,7 @@ def _add_train(verbs: Any) -> None:
     )
     train.add_argument("--settings", action="store_true", help="list every setting with its default, and end")
     train.add_argument("--bridge", metavar="URL", help="learn on the cars of a bridge, as ws://localhost:9876")
-    train.add_argument(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        default=argparse.SUPPRESS,  # what was given before the command counts too
-        help="folder for runs (default: RACER_DATA_DIR, or yours)",
-    )
+    add_data_folder(train, "runs")
     train.set_defaults(run=_run_train)
 
 

@@ -51,14 +51,19 @@ def add_driving_commands(verbs: Any, positive: Callable[[Callable[[str], float]]
 
 def _verb(verbs: Any, name: str, about: str, description: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(name, help=about, description=description)
+    add_data_folder(parser, "settings, records, replays")
+    return parser
+
+
+def add_data_folder(parser: argparse.ArgumentParser, content: str) -> None:
+    """`--data-dir` behind a command; what was given before the command counts too."""
     parser.add_argument(
         "--data-dir",
         type=Path,
         metavar="DIR",
-        default=argparse.SUPPRESS,  # what was given before the command counts too
-        help="folder for settings, records, replays (default: RACER_DATA_DIR, or yours)",
+        default=argparse.SUPPRESS,
+        help=f"folder for {content} (default: RACER_DATA_DIR, or yours)",
     )
-    return parser
 
 
 def _add_circuit(parser: argparse.ArgumentParser) -> None:

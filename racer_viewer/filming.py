@@ -1,4 +1,4 @@
-"""`--record`: films of watching and of replays, made without a window."""
+"""`--record`: films of watching, of replays and of trainings, made without a window."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from racer_env.engine import TICKS_PER_SECOND
 from racer_env.errors import RacerError
 from racer_viewer.agents import CHAMPION
 from racer_viewer.films.film import check_place
@@ -29,7 +30,6 @@ from racer_viewer.replays import Replay, trace_replay
 if TYPE_CHECKING:
     from racer_viewer.modes.link import BridgeAddress
 
-TICKS_PER_SECOND = 60
 FILMED_LAPS = 2
 """By a film that is not told how long it shall be."""
 
@@ -64,14 +64,12 @@ def film_run(options: argparse.Namespace) -> int:
 
     check_place(options.record)
     data = data_folder(options.data_dir)
-    if options.resume is not None:
-        options.name = str(find_checkpoint(options.resume, data / "runs").model.parent)
-        code = run(options)
-        if code:
-            return code
-    elif options.attach is None:
-        config = config_of(options)
-        options.name = config.name or free_name(config, data / "runs")
+    if options.attach is None:
+        if options.resume is not None:
+            options.name = str(find_checkpoint(options.resume, data / "runs").model.parent)
+        else:
+            config = config_of(options)
+            options.name = config.name or free_name(config, data / "runs")
         code = run(options)
         if code:
             return code

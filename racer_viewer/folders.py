@@ -19,6 +19,15 @@ def data_folder(chosen: Path | None = None) -> Path:
     return Path(override) if override else user_data_path("racer-viewer", appauthor=False)
 
 
+def free_path(path: Path) -> Path:
+    """The path, or if there is something already, the first that is free with a number behind its name."""
+    free, number = path, 1
+    while free.exists():
+        number += 1
+        free = path.with_stem(f"{path.stem}-{number}")
+    return free
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """A path to write to; when all went well it replaces the real one at once, else the real one stays as it was."""

@@ -174,14 +174,11 @@ def _open_play(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress 
 
     def start() -> None:
         from racer_viewer.modes.known_circuits import circuit_of
+        from racer_viewer.modes.model_list import distinct_names
         from racer_viewer.modes.play import open_play
 
         laps = stage.settings.laps if options.laps is None else options.laps
-        names = [path.stem for path in options.against]
-        rivals = [
-            (f"{path.parent.name}/{path.stem}" if names.count(path.stem) > 1 else path.stem, path)
-            for path in options.against
-        ]
+        rivals = list(zip(distinct_names(options.against), options.against, strict=True))
         open_play(stage, options.track or circuit_of(stage.settings), rivals, laps)
 
     stage.bridge = bridge
@@ -223,10 +220,11 @@ def _film_a_lap(data: Path) -> int:
     from racer_viewer.films.progress import FilmProgress
     from racer_viewer.offscreen import film_lap
     from racer_viewer.progress import prepare_engine
+    from racer_viewer.render.overlays import lap_time
 
     prepare_engine()
     with FilmProgress("Filming a lap", known=False):
         lap = film_lap(data / "lap.gif")
-    driven = f"a lap of {lap.lap_ticks / 60:.2f} s" if lap.lap_ticks else "a drive without a whole lap"
+    driven = f"a lap of {lap_time(lap.lap_ticks)} s" if lap.lap_ticks else "a drive without a whole lap"
     print(f"{lap.film.path}: the champion on {lap.circuit}, {driven}")
     return 0

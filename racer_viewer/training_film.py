@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pygame
 
+from racer_env.engine import TICKS_PER_SECOND
 from racer_env.errors import RacerError
 from racer_viewer.films.film import Film
 from racer_viewer.films.writers import open_writer
@@ -16,7 +17,6 @@ from racer_viewer.offscreen import offscreen_stage
 from racer_viewer.training.live import WatchedRun, running_learner
 from racer_viewer.ui.intents import IDLE
 
-TICKS_PER_SECOND = 60
 SHOT_SECONDS, LAST_SECONDS = 3.0, 9.0
 """For which each policy is seen, and the last one."""
 USUAL_SECONDS = 45.0

@@ -14,6 +14,7 @@ from racer_viewer.films.gif import fitting_size
 from racer_viewer.films.maker import FilmLook
 from racer_viewer.films.progress import FilmProgress
 from racer_viewer.films.roll import Roll, take_shot
+from racer_viewer.folders import free_path
 from racer_viewer.modes.driving import DrivingScreen
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Key, Screen, Stage
@@ -207,12 +208,8 @@ class FilmScreen(Screen):
 def _new_path(folder: Path) -> Path:
     """Of a film that is not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
-    name, ending = f"racer-{datetime.now():%Y%m%d-%H%M%S}", "mp4" if can_write_mp4() else "gif"
-    path, number = folder / f"{name}.{ending}", 1
-    while path.exists():
-        number += 1
-        path = folder / f"{name}-{number}.{ending}"
-    return path
+    ending = "mp4" if can_write_mp4() else "gif"
+    return free_path(folder / f"racer-{datetime.now():%Y%m%d-%H%M%S}.{ending}")
 
 
 def _where(film: Film) -> str:

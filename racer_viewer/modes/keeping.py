@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from racer_env.errors import RacerError
+from racer_viewer.folders import free_path
 from racer_viewer.modes.screen import Stage
 from racer_viewer.replays import Replay, file_name, save_replay
 
@@ -12,11 +13,7 @@ def keep_replay(app: Stage, replay: Replay | None) -> None:
     if replay is None:
         app.say("There is nothing yet that could be kept")
         return
-    path = app.data / "replays" / file_name(replay)
-    stem, number = path.stem, 1
-    while path.exists():
-        number += 1
-        path = path.with_stem(f"{stem}-{number}")
+    path = free_path(app.data / "replays" / file_name(replay))
     try:
         save_replay(replay, path)
         app.say(f"Saved as {path}")

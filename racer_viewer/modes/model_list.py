@@ -49,6 +49,12 @@ def known_models(data: Path) -> list[ModelFile]:
     return [replace(each, name=each.key) if count[each.name] > 1 else each for each in found]
 
 
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """Of model files on one screen: with its folder, where others have the same name."""
+    count = Counter(path.stem for path in paths)
+    return [f"{path.parent.name}/{path.stem}" if count[path.stem] > 1 else path.stem for path in paths]
+
+
 def chosen_models(models: Sequence[ModelFile], remembered: Iterable[str]) -> list[ModelFile]:
     """Those that settings remember, each once; by its file's name alone where that is all they have."""
     chosen: dict[str, ModelFile] = {}

@@ -15,6 +15,7 @@ from racer_viewer.modes.race_car import Entrant as Entrant
 from racer_viewer.modes.race_car import RaceCar
 from racer_viewer.modes.stopwatch import LapTime, Stopwatch
 from racer_viewer.modes.wheel import Action
+from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import Replay, Trace
 from racer_viewer.snapshot import Cars, Colour, Look, Snapshot
 
@@ -27,8 +28,7 @@ GHOST_COLOUR: Colour = (214, 226, 234)
 
 def _look_of(ghost: Trace) -> Look:
     """With the lap that it shows, to tell it from who drives now."""
-    best = ghost.best_lap
-    lap = f" {best.ticks / TICKS_PER_SECOND:.2f}" if best else ""
+    lap = f" {lap_time(ghost.best_lap.ticks)}" if ghost.best_lap else ""
     return Look(ghost.replay.driver + lap, GHOST_COLOUR, ghost=True)
 
 
@@ -68,6 +68,7 @@ class Race:
     ) -> None:
         self.config, self.bridge, self.ghost = parse_config(config), bridge, ghost
         self.focus, self.person_drives, self.drawn, self.start = 0, False, False, AT_THE_LINE
+        self._ghost_looks = (_look_of(ghost),) if ghost else ()
         self.cars: list[RaceCar] = []
         self.seed = 0
         self._circuit = circuit
@@ -137,11 +138,11 @@ class Race:
     def snapshot(self) -> Snapshot:
         """What there is to see now."""
         followed = self.followed
-        rows = np.array([car.row for car in self.cars] + ([self._ghost_row(self.ghost)] if self.ghost else []), CAR)
+        ghosts = [self._ghost_row(self.ghost)] if self.ghost else []
         return Snapshot(
             track=self.track,
-            cars=rows,
-            looks=(*(car.look() for car in self.cars), *([_look_of(self.ghost)] if self.ghost else [])),
+            cars=np.array([*(car.row for car in self.cars), *ghosts], CAR),
+            looks=(*(car.look() for car in self.cars), *self._ghost_looks),
             focus=self.focus,
             observation=followed.seen,
             totals=followed.totals,

@@ -63,7 +63,11 @@ class RaceCar:
 
     def step(self, action: Action | None, drawn: bool) -> LapTime | None:
         """One tick, with the person's action or (None) the agent's, its mean or drawn. Returns a lap that it ended."""
-        chosen = np.array(action) if action is not None else self._choice(drawn)
+        agent = self.entrant.agent
+        if action is not None or agent is None:
+            chosen: NDArray[Any] = np.array(action or (0.0, 0.0, 0.0))
+        else:
+            chosen = agent.act(self.seen, deterministic=not (drawn and agent.noise_shape), rng=self._random)
         gate = int(self.row["checkpoint"])
         self.seen, reward, terminated, truncated, info = self.env.step(chosen)
         self.ticks += 1
@@ -100,12 +104,6 @@ class RaceCar:
             return self._recorder.replay() if self._recorder.ticks else None
         except ReplayError:  # a circuit of too many points, or a server with rewards beyond all numbers
             return None
-
-    def _choice(self, drawn: bool) -> NDArray[np.float32]:
-        agent = self.entrant.agent
-        if agent is None:
-            return np.zeros(3, np.float32)
-        return agent.act(self.seen, deterministic=not (drawn and agent.noise_shape), rng=self._random)
 
     def _row(self, action: NDArray[Any], reward: float, info: Info) -> Any:
         """The car as it is. Where that is only reckoned, what did come over the wire stands above the reckoning."""

@@ -48,16 +48,9 @@ def open_training(app: Stage, config: RunConfig, compared: Sequence[Path] = (), 
     """Begin a run and see it, with the curves of others over its own."""
 
     def begin() -> TrainScreen:
-        run = WatchedRun.start(config, app.data / "runs")
-        try:
-            screen = TrainScreen(app, run)
-            for folder in compared:
-                screen.compare_with(folder)
-            if tensorboard:
-                open_tensorboard(str(run.folder))
-        except BaseException:
-            run.close()
-            raise
+        screen = _screen_of(app, WatchedRun.start(config, app.data / "runs"), compared)
+        if tensorboard:
+            open_tensorboard(str(screen.run.folder))
         return screen
 
     open_safely(app, begin)
@@ -65,19 +58,24 @@ def open_training(app: Stage, config: RunConfig, compared: Sequence[Path] = (), 
 
 def open_run(app: Stage, folder: Path, compared: Sequence[Path] = ()) -> None:
     """See a run that is learning, or that has learned, with the curves of others over its own."""
-
-    def begin() -> TrainScreen:
-        screen = TrainScreen(app, WatchedRun.attach(folder))
-        for each in compared:
-            screen.compare_with(each)
-        return screen
-
-    open_safely(app, begin)
+    open_safely(app, lambda: _screen_of(app, WatchedRun.attach(folder), compared))
 
 
 def resume_run(app: Stage, folder: Path) -> None:
     """Learn on from the last that was saved."""
-    open_safely(app, lambda: TrainScreen(app, WatchedRun.go_on(folder)))
+    open_safely(app, lambda: _screen_of(app, WatchedRun.go_on(folder)))
+
+
+def _screen_of(app: Stage, run: WatchedRun, compared: Sequence[Path] = ()) -> TrainScreen:
+    """A run that cannot be shown does not go on unseen."""
+    try:
+        screen = TrainScreen(app, run)
+        for folder in compared:
+            screen.compare_with(folder)
+        return screen
+    except BaseException:
+        run.close()
+        raise
 
 
 class TrainScreen(DrivingScreen):
@@ -237,9 +235,7 @@ class TrainScreen(DrivingScreen):
     def best_model(self) -> Path | None:
         """The fastest so far; else the last that was saved."""
         best = self.run.folder / f"{self.run.config.name}_best.zip"
-        if best.is_file():
-            return best
-        return latest_model(self.run.folder)
+        return best if best.is_file() else latest_model(self.run.folder)
 
     def compare_with(self, folder: Path) -> None:
         """Draw the curves of another run over this one's; if it learns too, they grow as well."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.agents import Agent, AgentError, load_agent
+from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.modes.connecting import open_race
 from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.episode_table import EpisodeTable
@@ -16,6 +16,7 @@ from racer_viewer.modes.episodes import KEPT, Episode, episode_of
 from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.known_circuits import fixed_circuits
 from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.model_list import distinct_names
 from racer_viewer.modes.pace import NORMAL
 from racer_viewer.modes.race import ANYWHERE, AT_THE_LINE, Entrant, Race, RaceSetup
 from racer_viewer.modes.race_screen import RaceScreen
@@ -59,13 +60,11 @@ def entrants_of(models: Sequence[Path], palette: Palette) -> tuple[Entrant, ...]
     """Agents, each in a colour of its own; the first in that of the player."""
     colours = (palette.player, *palette.cars)
     agents = [load_agent(path) for path in models[:MOST_CARS]]
-    names = [agent.name for agent in agents]
-    return tuple(Entrant(_name_among(names, agent), colours[n % len(colours)], agent) for n, agent in enumerate(agents))
-
-
-def _name_among(names: Sequence[str], agent: Agent) -> str:
-    """With its folder, if others have the same name."""
-    return f"{agent.info.path.parent.name}/{agent.name}" if names.count(agent.name) > 1 else agent.name
+    names = distinct_names([agent.info.path for agent in agents])
+    return tuple(
+        Entrant(name, colours[number % len(colours)], agent)
+        for number, (name, agent) in enumerate(zip(names, agents, strict=True))
+    )
 
 
 class WatchScreen(RaceScreen):
@@ -225,7 +224,8 @@ class WatchScreen(RaceScreen):
             return
         others = self.setup.entrants
         colour = palette.cars[(len(others) - 1) % len(palette.cars)]
-        name = _name_among([*(each.name for each in others), agent.name], agent)
+        paths = [each.agent.info.path for each in others if each.agent is not None]
+        name = distinct_names([*paths, agent.info.path])[-1]
         self.reopen(replace(self.setup, entrants=(*others, Entrant(name, colour, agent))))
 
     def take(self, setup: RaceSetup, race: Race) -> None:

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
+
+from racer_viewer.bench.preview import measure as measure_preview
 from racer_viewer.bench.train import CEILING, METRICS, ONE_CAR, RACER, measure
 from racer_viewer.training.presets import preset
 
@@ -12,3 +15,13 @@ def test_learning_is_measured_on_all_environments() -> None:
     assert all(speed > 0 for speed in figures.steps_per_second.values())
     assert figures.against_one_car > 2.0
     assert figures.of_ceiling > 0.1
+
+
+@pytest.mark.slow
+def test_what_the_live_picture_costs_is_measured_beside_the_same_run_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    figures = measure_preview(rounds=1, seconds=1.5)
+    assert figures.headless > 100.0
+    assert figures.preview > 100.0
+    assert figures.ratio == figures.preview / figures.headless
+    assert 0.0 < figures.picture_p50 <= figures.picture_p99

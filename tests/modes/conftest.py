@@ -1,10 +1,12 @@
-"""The real app under SDL's dummy driver."""
+"""The real app, under SDL's dummy driver or in a real window."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from eyes import SCREEN
 from person import Person
+from xvfb_screen import XvfbScreen
 
 
 @pytest.fixture
@@ -14,3 +16,12 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
     someone = Person(tmp_path)
     yield someone
     someone.app.close()
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> Iterator[XvfbScreen]:
+    """A real X server, for tests that open real windows."""
+    folder = tmp_path / "screen"
+    folder.mkdir()
+    with XvfbScreen(folder, SCREEN) as opened:
+        yield opened

@@ -6,11 +6,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from eyes import SCREEN, Eyes, press
+from eyes import Eyes, press
 from xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
 from racer_env.engine import Simulation, load_circuit
@@ -21,14 +20,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xv
 
 LONGEST = 240.0
 """A minute is what it takes on a machine that does nothing else [s]."""
-
-
-@pytest.fixture
-def screen(tmp_path: Path) -> Iterator[XvfbScreen]:
-    folder = tmp_path / "screen"
-    folder.mkdir()
-    with XvfbScreen(folder, SCREEN) as opened:
-        yield opened
 
 
 def test_a_newcomer_trains_an_agent_and_races_it(screen: XvfbScreen, tmp_path: Path) -> None:

@@ -27,14 +27,6 @@ OVERLAYS = '{"overlays": ["timing", "map"], "name": "Anna"}'
 
 
 @pytest.fixture
-def screen(tmp_path: Path) -> Iterator[XvfbScreen]:
-    folder = tmp_path / "screen"
-    folder.mkdir()
-    with XvfbScreen(folder, SCREEN) as opened:
-        yield opened
-
-
-@pytest.fixture
 def track() -> Track:
     track = load_circuit("track-01")
     Simulation(track)  # compiled here, so that the app need not

@@ -7,12 +7,11 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from eyes import SCREEN, Eyes, press
+from eyes import Eyes, press
 from xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
 from racer_env.engine import Simulation, Track, load_circuit
@@ -25,14 +24,6 @@ TARGET_SPEED, LOOK_AHEAD = 42.0, 34.0
 """Of a careful person [units/s], and how far ahead they look [units]."""
 LONGEST_LAP = 120.0
 """[s]"""
-
-
-@pytest.fixture
-def screen(tmp_path: Path) -> Iterator[XvfbScreen]:
-    folder = tmp_path / "screen"
-    folder.mkdir()
-    with XvfbScreen(folder, SCREEN) as opened:
-        yield opened
 
 
 def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_path: Path) -> None:

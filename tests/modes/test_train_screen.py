@@ -26,7 +26,6 @@ from racer_viewer.training.presets import preset
 from racer_viewer.training.saved import write_config
 
 LIMIT = 90.0
-CLOSED = 256
 
 
 def until(person: Person, condition: Callable[[], bool], what: str) -> None:
@@ -127,7 +126,6 @@ def test_what_can_be_done_while_it_learns(person: Person) -> None:
     person.press("right", "right")
     person.choose("Apply")
     until(person, lambda: any(event.kind == "weights" for event in screen.run.curves.events), "the new weights")
-    person.press("escape") if isinstance(person.app.stage.top, TrainMenu) else None
     screen.run.stop(discard=True)
     until(person, lambda: not screen.run.folder.exists(), "the folder to be removed")
 
@@ -189,11 +187,6 @@ def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> 
 def test_what_cannot_be_learned_is_a_message(person: Person) -> None:
     open_training(person.app.stage, quick(tracks=("nowhere",)))
     assert "nowhere" in person.top(MessageScreen).text
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
 
 
 def test_a_run_on_several_circuits_shows_any_of_them(person: Person) -> None:

@@ -104,7 +104,7 @@ def test_an_episode_ends_by_itself_and_the_next_one_begins(person: Person) -> No
     assert episode.replay.ticks == 3000
     assert abs(episode.reward - episode.replay.reward) < 1e-9
     person.frames(2)
-    assert int(screen.after.car["step_count"]) < 1000
+    assert int(screen.after.car["step_count"]) <= 16 * (15 + 2), "of the ticks since then, at sixteen times the speed"
 
 
 def test_a_car_that_stands_still_is_told_so(person: Person) -> None:

@@ -103,6 +103,7 @@ def test_random_starts_and_circuits_are_the_same_over_the_socket(tmp_path: Path)
         there.close()
 
 
+@pytest.mark.slow
 def test_a_hundred_random_episodes_run_in_this_process_and_over_the_socket(tmp_path: Path) -> None:
     config = {"episode": {"maxSteps": 120, "stillnessTimeoutTicks": 60}}
     with running_bridge(tmp_path) as bridge:

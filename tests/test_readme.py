@@ -112,6 +112,7 @@ def test_windows_open_where_somebody_drives(command: str, tmp_path: Path, monkey
     assert [name.removesuffix("Screen").lower() for name in driven] == [command.split()[0]]
 
 
+@pytest.mark.slow
 def test_learning_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert len(LEARNING) >= 3

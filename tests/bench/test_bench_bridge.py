@@ -15,6 +15,8 @@ from tests.bridge.conftest import RunningBridge, running_bridge
 from tests.bridge.old_server import old_server
 from tests.bridge.watching import eventually
 
+pytestmark = pytest.mark.slow
+
 ROWS = {
     "bare engine",
     "embedded",

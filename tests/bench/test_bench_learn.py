@@ -20,6 +20,7 @@ def test_quick_learns_a_clean_first_lap_from_nothing() -> None:
     assert learned.pace is None
 
 
+@pytest.mark.slow
 def test_what_is_not_reached_is_told_by_the_exit_code() -> None:
     command = [sys.executable, "-m", "racer_viewer", "bench", "learn", "--json", "--seeds", "2", "--timesteps", "500"]
     settings = ["--set", "n_steps=16", "--set", "batch_size=256"]

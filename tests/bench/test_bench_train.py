@@ -9,6 +9,7 @@ from racer_viewer.bench.train import CEILING, METRICS, ONE_CAR, RACER, measure
 from racer_viewer.training.presets import preset
 
 
+@pytest.mark.slow
 def test_learning_is_measured_on_all_environments() -> None:
     figures = measure(1, replace(preset("ppo"), num_cars=16, n_steps=64, batch_size=512, n_epochs=1))
     assert set(figures.steps_per_second) == {RACER, CEILING, METRICS, ONE_CAR}

@@ -11,6 +11,7 @@ import pytest
 from racer_viewer.bench import render, start
 
 
+@pytest.mark.slow
 def test_pictures_are_timed_layer_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     figures = render.measure(0.5, numbers=(1, 8))
@@ -24,6 +25,7 @@ def test_pictures_are_timed_layer_by_layer(monkeypatch: pytest.MonkeyPatch) -> N
     assert max(case.p50 for case in figures.cases) < 60.0
 
 
+@pytest.mark.slow
 def test_the_menu_is_there_in_about_the_time_of_a_bare_window() -> None:
     environment = {**os.environ, "SDL_VIDEODRIVER": "dummy"}
     command = [sys.executable, "-m", "racer_viewer", "bench", "start", "--rounds", "3", "--json"]

@@ -193,9 +193,20 @@ def assert_same_car(simulation: Simulation, i: int, expected: OracleCar, told: A
     )
 
 
-@settings(REPEATABLE, max_examples=40)
+@settings(REPEATABLE, max_examples=12)
 @given(layout=LAYOUTS)
 def test_a_few_ticks_anywhere_on_any_track_are_those_of_brute_force(layout: Layout) -> None:
+    assert_ticks_are_those_of_brute_force(layout)
+
+
+@pytest.mark.slow
+@settings(REPEATABLE, max_examples=80)
+@given(layout=LAYOUTS)
+def test_a_few_ticks_on_many_more_tracks_are_those_of_brute_force(layout: Layout) -> None:
+    assert_ticks_are_those_of_brute_force(layout)
+
+
+def assert_ticks_are_those_of_brute_force(layout: Layout) -> None:
     oracle = OracleTrack(layout.control_points(), layout.gates)
     places = Places(oracle, layout.seed)
     cars = [OracleCar(oracle, QUICK_END) for _ in range(14)]
@@ -307,11 +318,12 @@ def assert_grid_changes_nothing(track: Track, cars: int, ticks: int) -> None:
 
 
 @pytest.mark.parametrize("name", CIRCUITS)
-def test_long_drives_on_the_circuits_are_the_same_with_a_grid_of_one_cell(name: str) -> None:
-    assert_grid_changes_nothing(build_track(CIRCUITS[name]["control_points"], CIRCUITS[name]["gates"]), 40, 2000)
+@pytest.mark.parametrize("ticks", [500, pytest.param(4000, marks=pytest.mark.slow)])
+def test_long_drives_on_the_circuits_are_the_same_with_a_grid_of_one_cell(name: str, ticks: int) -> None:
+    assert_grid_changes_nothing(build_track(CIRCUITS[name]["control_points"], CIRCUITS[name]["gates"]), 40, ticks)
 
 
-@settings(REPEATABLE, max_examples=12)
+@settings(REPEATABLE, max_examples=6)
 @given(layout=LAYOUTS)
 def test_drives_on_any_track_are_the_same_with_a_grid_of_one_cell(layout: Layout) -> None:
     assert_grid_changes_nothing(build_track(layout.control_points(), layout.gates), 32, 300)

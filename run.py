@@ -2,6 +2,8 @@
 
 python run.py              open the app
 python run.py test         run every check; with arguments after it, only pytest with these
+python run.py package      build the desktop app, in dist; with --lite the one that cannot train
+python run.py docs         check the documents' links and redraw their pictures; with --check only the first
 python run.py ARGUMENTS    the same as `racer-viewer ARGUMENTS`
 
 Pythons too old for the project read this file as well, to say so: keep it to what Python 3.6 can parse.
@@ -34,6 +36,8 @@ CHECKS = (
     ("-m", "pytest", "--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"),
 )
 
+SCRIPTS = {"package": "desktop/build.py", "docs": "tools/docs.py"}
+
 
 def main(arguments: "list[str]") -> int:
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
@@ -43,6 +47,9 @@ def main(arguments: "list[str]") -> int:
     if not (PYTHON.exists() and STAMP.exists() and STAMP.read_bytes() == wanted):
         set_up()
         STAMP.write_bytes(wanted)
+    script = SCRIPTS.get(arguments[0]) if arguments else None
+    if script is not None:
+        return call(PYTHON, ROOT / script, *arguments[1:])
     if arguments[:1] != ["test"]:
         return call(PYTHON, "-P", "-m", "racer_viewer", *arguments)
     checks = (("-m", "pytest", *arguments[1:]),) if arguments[1:] else CHECKS

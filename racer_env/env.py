@@ -54,7 +54,7 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
     `Box(14, float32)`:
     | index | what | range |
     |---|---|---|
-    | 0-8 | distance to the wall along nine rays, from the left to the right; 1 is the end of the ray | 0 to 1 |
+    | 0-8 | distance to the wall along nine rays, from the right to the left; 1 is the end of the ray | 0 to 1 |
     | 9 | speed, of 160 units/s | 0 to 1 |
     | 10 | yaw rate, of 5 rad/s | -1 to 1 |
     | 11 | where the steering is now | -1 to 1 |

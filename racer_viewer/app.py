@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pygame
 
 from racer_viewer.engine_room import EngineRoom
+from racer_viewer.modes.crashed import show_crash
 from racer_viewer.modes.dropped import open_dropped
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.menu import MenuScreen
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from racer_viewer.modes.film_screen import Recorder
 
 TITLE = "Racer"
+ICON = Path(__file__).with_name("icon.png")
 LEAST_SIZE = (960, 540)
 TICK = 1.0 / 60.0
 LONGEST_PAUSE = 0.25
 """After a longer one (the window was dragged, the machine slept) the game goes on from where it was [s]."""
+FRAMES_BETWEEN_CRASHES = 60
 AHEAD = 0.005
 """Time left before a frame that is worth preparing something in [s]."""
 
@@ -49,6 +52,7 @@ class App:
         self._muted = False
         self._left_over = 0.0
         self._closed = False
+        self._no_crash_before = 0
         self._recorder: Recorder | None = None
         self._film_to: Path | None = None
         self.frames = 0
@@ -67,7 +71,7 @@ class App:
         try:
             while self.stage.screens:
                 now = time.perf_counter()
-                self.frame(now - last)
+                self.frame_or_crash(now - last)
                 last = now
                 if self.frames == 1:
                     self.stage.room.start()
@@ -87,6 +91,16 @@ class App:
             self.draw(self._left_over / TICK)
             self._window.flip()
             self.frames += 1
+
+    def frame_or_crash(self, elapsed: float) -> None:
+        """As `frame`; a mistake of ours ends the screen that made it and is told, unless it happens at once again."""
+        try:
+            self.frame(elapsed)
+        except Exception as error:
+            if self.frames < self._no_crash_before:
+                raise
+            self._no_crash_before = self.frames + FRAMES_BETWEEN_CRASHES
+            show_crash(self.stage, error)
 
     def draw(self, share: float) -> None:
         """The screen on top; if that is see-through, over the last one that is not."""
@@ -198,6 +212,7 @@ class App:
         except pygame.error as error:
             raise NoDisplayError(str(error)) from None
         window.minimum_size = LEAST_SIZE
+        window.set_icon(pygame.image.load(ICON))
         if settings.full_screen:
             window.set_fullscreen(desktop=True)
         return window

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 SECTORS = 3
+UNKNOWN = -1.0
+"""Number of a circuit that was not told."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,11 @@ class Curves:
     steps, seconds: (n,) of each update of the policy, rising.
     values: by the learner's own names ("rollout/ep_rew_mean", "reward/progress", "train/approx_kl", ...), (n,), NaN
         where an update has no such figure.
-    laps: (m, 2) of each finished lap of the learning cars: steps and time [s].
+    laps: (m, 2) of each finished lap, of learning cars and of evaluations: steps and time [s].
     sectors: (m, 1 + SECTORS): steps, and the times of the thirds of a lap [s].
     policies: (p,) steps at which a policy was kept, to drive again.
+    circuits: names of those that it learns on, each once; none in a story from before they were told.
+    lap_circuits, sector_circuits: (m,) of each row the number of its circuit among them, or UNKNOWN.
     """
 
     name: str = ""
@@ -48,6 +52,36 @@ class Curves:
     sectors: Floats = field(default_factory=lambda: np.zeros((0, 1 + SECTORS)))
     events: tuple[Event, ...] = ()
     policies: Floats = field(default_factory=lambda: np.zeros(0))
+    circuits: tuple[str, ...] = ()
+    lap_circuits: Floats = field(default_factory=lambda: np.zeros(0))
+    sector_circuits: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def laps_on(self, circuit: str) -> Floats:
+        """Rows of `laps` that were driven there: on different circuits, times say nothing about each other."""
+        return self._rows_on(circuit, self.laps, self.lap_circuits)
+
+    def sectors_on(self, circuit: str) -> Floats:
+        """The same of `sectors`."""
+        return self._rows_on(circuit, self.sectors, self.sector_circuits)
+
+    def best_lap(self, circuit: str) -> float | None:
+        """The shortest lap there [s]."""
+        laps = self.laps_on(circuit)
+        return float(laps[:, 1].min()) if len(laps) else None
+
+    def best_laps(self) -> dict[str, float]:
+        """The shortest lap [s] on each circuit that has one."""
+        bests = ((circuit, self.best_lap(circuit)) for circuit in self.circuits)
+        return {circuit: best for circuit, best in bests if best is not None}
+
+    def _rows_on(self, circuit: str, rows: Floats, numbers: Floats) -> Floats:
+        """Where there is only one circuit, or none was told, all are of it."""
+        if len(self.circuits) < 2:
+            return rows
+        if circuit not in self.circuits:
+            return rows[:0]
+        there: Floats = rows[numbers == self.circuits.index(circuit)]
+        return there
 
 
 SWARM_CAR = np.dtype([

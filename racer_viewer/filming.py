@@ -30,6 +30,7 @@ from racer_viewer.replays import Replay, trace_replay
 if TYPE_CHECKING:
     from racer_viewer.modes.link import BridgeAddress
 
+DEFAULT_SIZE = (1280, 720)
 FILMED_LAPS = 2
 """By a film that is not told how long it shall be."""
 
@@ -75,7 +76,7 @@ def film_run(options: argparse.Namespace) -> int:
             return code
     folder = run_folder(options.attach or options.name, data)
     with FilmProgress("Filming how it learned") as progress:
-        film = film_training(folder, options.record, data, options.size, options.seconds, progress)
+        film = film_training(folder, options.record, data, size_of(options), options.seconds, progress)
     progress.tell(film)
     return 0
 
@@ -85,7 +86,7 @@ def _prepare(options: argparse.Namespace) -> Stage:
     prepare_engine()
     stage = offscreen_stage(data_folder(options.data_dir))
     stage.room.wait()
-    stage.fit(options.size)
+    stage.fit(size_of(options))
     return stage
 
 
@@ -100,7 +101,7 @@ def _film(
     settings = stage.settings
     if options.seconds is not None:
         frames, until = max(1, round(options.seconds * TICKS_PER_SECOND)), lambda: False
-    look = FilmLook(options.size, settings.overlays, settings.units, stage.theme.palette, settings.ui_scale)
+    look = FilmLook(size_of(options), settings.overlays, settings.units, stage.theme.palette, settings.ui_scale)
     stage.push(screen)
     try:
         with FilmProgress(known=frames is not None) as progress:
@@ -121,3 +122,9 @@ def _film(
 def _gone(stage: Stage, screen: DrivingScreen) -> bool:
     """Whether something came in between: the bridge is lost."""
     return stage.top is not screen
+
+
+def size_of(options: argparse.Namespace) -> tuple[int, int]:
+    """Of the film [px]."""
+    size: tuple[int, int] = options.size or DEFAULT_SIZE
+    return size

@@ -79,26 +79,69 @@ def train(options: argparse.Namespace) -> int:
 
         print("There is no display here: learning without a window, as with --headless", file=sys.stderr, flush=True)
         return run_headless(options)
-    from racer_viewer.training.command import config_of
-
-    run = options.attach or options.resume
-    folder = None if run is None else run_folder(run, data_folder(options.data_dir))
-    config = None if folder is not None else config_of(options)
+    open_it = _begin_training(options) if (options.attach or options.resume) is None else _see_run(options)
 
     def begin(app: App) -> None:
         from racer_viewer.modes.loading import when_ready
 
-        def start() -> None:
-            from racer_viewer.modes.train_screen import open_run, open_training, resume_run
-
-            if config is not None:
-                open_training(app.stage, config, tensorboard=options.tensorboard)
-            elif folder is not None:
-                (open_run if options.attach else resume_run)(app.stage, folder)
-
-        when_ready(app.stage, start)
+        when_ready(app.stage, lambda: open_it(app.stage))
 
     return _open(options, begin, hint="--headless learns without one")
+
+
+def _begin_training(options: argparse.Namespace) -> Callable[[Stage], None]:
+    from racer_viewer.training.command import config_of
+
+    config = config_of(options)
+
+    def open_it(stage: Stage) -> None:
+        from racer_viewer.modes.train_screen import open_training
+
+        open_training(stage, config, tensorboard=options.tensorboard)
+
+    return open_it
+
+
+def _see_run(options: argparse.Namespace) -> Callable[[Stage], None]:
+    """One that learns, or that goes on. What cannot be is told before a window opens."""
+    from racer_viewer.training.saved import folder_of
+
+    data = data_folder(options.data_dir)
+    where = run_folder(options.attach, data) if options.attach else _check_resume(options, data)
+
+    def open_it(stage: Stage) -> None:
+        from racer_viewer.modes.train_screen import open_run, resume_run
+
+        if options.attach:
+            open_run(stage, where)
+        else:
+            resume_run(stage, where, options.timesteps)
+        if options.tensorboard:
+            _open_tensorboard(stage, folder_of(where))
+
+    return open_it
+
+
+def _check_resume(options: argparse.Namespace, data: Path) -> Path:
+    """The folder of a run that can go on, or the model of it to go on from."""
+    from racer_viewer.training.live.claim import check_nobody_learns
+    from racer_viewer.training.saved import config_to_go_on, folder_of
+
+    path: Path = options.resume
+    where = path if path.is_file() else run_folder(path, data)
+    check_nobody_learns(folder_of(where))
+    config_to_go_on(where, options.timesteps)
+    return where
+
+
+def _open_tensorboard(stage: Stage, folder: Path) -> None:
+    from racer_env.errors import RacerError
+    from racer_viewer.modes.tensorboard import open_tensorboard
+
+    try:
+        open_tensorboard(folder, stage.say)
+    except (RacerError, OSError) as error:
+        stage.say(str(error))
 
 
 def check_track(options: argparse.Namespace) -> None:
@@ -123,9 +166,7 @@ def check_models(models: Sequence[Path], most: int) -> None:
 
 def check_film_options(options: argparse.Namespace) -> None:
     """What only a film has is worth nothing without one."""
-    from racer_viewer.driving_commands import DEFAULT_SIZE
-
-    if options.record is None and (options.seconds is not None or options.size != DEFAULT_SIZE):
+    if options.record is None and (options.seconds is not None or options.size is not None):
         from racer_env.errors import RacerError
 
         raise RacerError("--seconds and --size are for a film: add --record FILE")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -43,12 +44,14 @@ class Contract:
     def observation(self, value: Any) -> NDArray[Any]:
         """The observation as an array, if it has the shape, is finite and within bounds."""
         try:
-            array = np.array(value, np.float64)
+            array = np.array(value)
         except (TypeError, ValueError, OverflowError):
             raise ContractError(f"observation: numbers of shape {self._shape} expected, got {short(value)}") from None
+        if array.dtype.kind not in "iuf":
+            raise ContractError(f"observation: numbers of shape {self._shape} expected, got {short(value)}")
         if array.shape != self._shape:
             raise ContractError(f"observation: shape {self._shape} expected, got {array.shape}")
-        if array.ndim == 1 and not _NUMBERS.issuperset(map(type, value)):
+        if not _NUMBERS.issuperset(map(type, _items(value, array.ndim))):
             raise ContractError(f"observation: numbers expected, got {short(value)}")
         with np.errstate(over="ignore", invalid="ignore"):
             exact = array.astype(self._dtype)
@@ -64,7 +67,7 @@ class Contract:
             at = tuple(int(i) for i in np.argwhere(~right)[0])
             place = at[len(at) - len(self._shape) :]
             low, high = self._low[place], self._high[place]
-            raise ContractError(f"observation{list(at)}: {low:g} to {high:g} expected, got {array[at]}")
+            raise ContractError(f"observation{list(at) if at else ''}: {low:g} to {high:g} expected, got {array[at]}")
 
     @staticmethod
     def reward(value: Any) -> float:
@@ -256,6 +259,14 @@ def _info(reply: Mapping[str, Any], keys: tuple[str, ...]) -> Info:
             field(info, key)
         raise ContractError(f"info: unknown key {next(key for key in info if key not in keys)!r}")
     return info
+
+
+def _items(value: Any, depth: int) -> Iterable[Any]:
+    """What is in lists of lists, so many levels deep."""
+    items: Iterable[Any] = value if depth else (value,)
+    for _ in range(depth - 1):
+        items = chain.from_iterable(items)
+    return items
 
 
 def _counter(name: str, value: Any) -> int:

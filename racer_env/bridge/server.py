@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import FrameType
+from typing import Protocol
 
 from picows import (
     WSCloseCode,
@@ -63,7 +64,7 @@ class BridgeServer:
 
     def listen(self) -> None:
         """Take the port. Whoever connects from now on waits for `serve`."""
-        self._listener = _listen(self.address)
+        self._listener = listen_on(self.address)
         self.address = Address(self.address.host, self._listener.getsockname()[1])
 
     async def serve(self, started: Callable[[Address], None] = lambda address: None) -> None:
@@ -144,7 +145,15 @@ class BridgeServer:
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
-def run_server(server: BridgeServer, started: Callable[[Address], None], make_loop: LoopFactory | None = None) -> None:
+class Server(Protocol):
+    """What serves until it is stopped."""
+
+    async def serve(self, started: Callable[[Address], None]) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def run_server(server: Server, started: Callable[[Address], None], make_loop: LoopFactory | None = None) -> None:
     """Serve until SIGINT or SIGTERM. Terminals and wrappers like to send several of them: the process that was told to
     end by the first ignores the others."""
 
@@ -165,7 +174,7 @@ def free_port(address: Address) -> int:
     """A port that nobody listens on: if possible, one of the next."""
     for port in (*range(address.port + 1, min(address.port + 100, 65536)), 0):
         try:
-            with _listen(Address(address.host, port)) as listener:
+            with listen_on(Address(address.host, port)) as listener:
                 found: int = listener.getsockname()[1]
                 return found
         except BridgeError:
@@ -173,7 +182,7 @@ def free_port(address: Address) -> int:
     return 0
 
 
-def _listen(address: Address) -> socket.socket:
+def listen_on(address: Address) -> socket.socket:
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)

@@ -70,7 +70,7 @@ STAGES: dict[str, Callable[[], None]] = {"walls": _compile_walls, "ticks": _comp
 
 def _compile_elsewhere(report: Progress) -> None:
     """Have each stage compiled by a process that leaves the machine code on disk. What fails there is done here."""
-    if not sys.executable or getattr(sys, "frozen", False):
+    if not sys.executable:
         return
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     processes = []

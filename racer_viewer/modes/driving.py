@@ -6,6 +6,7 @@ import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from racer_viewer.modes.key_line import draw_keys
 from racer_viewer.modes.pace import Pace
 from racer_viewer.modes.screen import Key, Screen, Stage
 from racer_viewer.render.camera import Camera, Insets, Mode
@@ -13,7 +14,7 @@ from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import Moment, Snapshot
 from racer_viewer.ui.intents import Do, Drag, Intent, Point, Scroll
-from racer_viewer.ui.paint import FOOTER_HEIGHT, footer
+from racer_viewer.ui.paint import FOOTER_HEIGHT
 
 if TYPE_CHECKING:
     import pygame
@@ -137,7 +138,7 @@ class DrivingScreen(Screen):
         below = self.app.theme.px(FOOTER_HEIGHT) if keys else 0
         self.draw_road(surface, share, self.top_reserved, self.bottom_reserved + below)
         if keys:
-            footer(surface, self.app.theme, self.keys())
+            draw_keys(surface, self.app.theme, self.keys())
 
     def draw_road(self, surface: pygame.Surface, share: float, top: int = 0, bottom: int = 0) -> None:
         """The scene, and over it the panels, which leave so much free at the top and at the bottom [px]."""

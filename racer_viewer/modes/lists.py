@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from racer_viewer.modes.key_line import draw_keys
 from racer_viewer.modes.screen import DO_SOUNDS, MENU_KEYS, Key, Screen, Stage
 from racer_viewer.ui.intents import Do, Intent
 from racer_viewer.ui.item_list import ItemList
 from racer_viewer.ui.items import Item
-from racer_viewer.ui.paint import FOOTER_HEIGHT, footer, heading, shade
-from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_SMALL
+from racer_viewer.ui.paint import FOOTER_HEIGHT, heading, shade
+from racer_viewer.ui.theme import MARGIN, PADDING, TEXT, TEXT_SMALL
 
 if TYPE_CHECKING:
     import pygame
@@ -28,6 +29,8 @@ class ListScreen(Screen):
     """Of 255."""
     list_width: int = LIST_WIDTH
     """At scale 1 [px]; 0 is all that there is between the margins."""
+    subtitle_lines = 1
+    """That a long subtitle may take; what is beyond is cut."""
 
     def __init__(self, app: Stage, items: Sequence[Item] = ()) -> None:
         super().__init__(app)
@@ -54,7 +57,7 @@ class ListScreen(Screen):
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme = self.app.theme
         surface.blit(shade(surface.get_size(), self.darkness), (0, 0))
-        top = heading(surface, theme, self.title, self.subtitle)
+        top = self._draw_heading(surface)
         area = surface.get_rect()
         area.x, area.y = theme.px(MARGIN * 3), top
         room = area.width - 2 * area.x
@@ -67,7 +70,21 @@ class ListScreen(Screen):
             width = surface.get_width() - 2 * area.x
             hint = theme.text(theme.fitting(item.hint, width, TEXT_SMALL + 2), TEXT_SMALL + 2, theme.palette.faint)
             surface.blit(hint, (area.x, surface.get_height() - theme.px(FOOTER_HEIGHT) - 2 * hint.get_height()))
-        footer(surface, theme, self.keys())
+        draw_keys(surface, theme, self.keys())
+
+    def _draw_heading(self, surface: pygame.Surface) -> int:
+        """Returns where it ends [px]."""
+        theme = self.app.theme
+        if self.subtitle_lines == 1:
+            return heading(surface, theme, self.title, self.subtitle)
+        x, y = theme.px(MARGIN * 3), heading(surface, theme, self.title) - theme.px(PADDING)
+        width = surface.get_width() - 2 * x
+        lines = theme.wrapped(self.subtitle, width)
+        shown = [*lines[: self.subtitle_lines - 1], " ".join(lines[self.subtitle_lines - 1 :])]
+        for line in filter(None, shown):
+            surface.blit(theme.text(theme.fitting(line, width), TEXT, theme.palette.faint), (x, y))
+            y += theme.line_height() + theme.px(2)
+        return y + theme.px(PADDING)
 
     def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         """Something at the right of the list."""

@@ -16,14 +16,17 @@ BRISK = 2.0
 
 
 class PolicySwarm:
-    """Cars that begin anywhere, with actions that are drawn as in training."""
+    """Cars that begin anywhere, with actions that are drawn as in training.
 
-    def __init__(self, track: Track, rewards: Config, count: int = CARS) -> None:
+    number: of the track among those of the run.
+    """
+
+    def __init__(self, track: Track, number: int, rewards: Config, count: int = CARS) -> None:
         self._simulation = Simulation(track, count, rewards, start=ANYWHERE, seed=1, auto_reset=True)
         self._random = np.random.default_rng(1)
         self._seen = self._simulation.result.observations
         self._quality, self._episode = np.full(count, 0.5), np.zeros(count, np.int64)
-        self._length, self._tick = track.length, 0
+        self._length, self._number, self._tick = track.length, number, 0
 
     def step(self, agent: Agent) -> Swarm:
         """One tick of all of them."""
@@ -40,5 +43,5 @@ class PolicySwarm:
         rows = np.zeros(len(cars), SWARM_CAR)
         for name in ("x", "y", "heading", "speed", "lap"):
             rows[name] = cars[name]
-        rows["quality"], rows["episode"] = self._quality, self._episode
+        rows["quality"], rows["episode"], rows["track"] = self._quality, self._episode, self._number
         return Swarm(self._tick, rows)

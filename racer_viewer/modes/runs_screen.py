@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError
-from racer_viewer.curves import Curves
+from racer_viewer.modes.behind import Behind
+from racer_viewer.modes.best_laps import best_laps
 from racer_viewer.modes.lists import ListScreen
 from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.more_steps import MoreStepsScreen
+from racer_viewer.modes.run_facts import RunFacts, RunsLookout
 from racer_viewer.modes.screen import MENU_KEYS, Key, Stage
 from racer_viewer.render.plots import SmallCurve
-from racer_viewer.training.config import RunConfig, load_run_config
-from racer_viewer.training.live import load_curves, running_learner
+from racer_viewer.training.live import running_learner
+from racer_viewer.training.saved import remove_run
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.item_list import Column
 from racer_viewer.ui.items import Button, Row
@@ -33,43 +34,45 @@ COLUMNS = (
     Column("best lap", 0.12, right=True),
     Column("date", 0.14, right=True),
 )
-NONE = "None yet: Train starts one"
+NONE, NO_OTHER, READING = "None yet: Train starts one", "There is no other run to compare with", "Looking for runs"
+LEARNING = "learning now: Enter brings it back"
+PER_CIRCUIT = "several"
+"""Instead of a best lap, where the hint has one for every circuit."""
 SMALL_HEIGHT = 200
 """Of the curve of the chosen run, at scale 1 [px]."""
 
 
-@dataclass(frozen=True, eq=False)
-class RunFacts:
-    """What is known of a run, or (problem) why nothing is."""
-
-    folder: Path
-    config: RunConfig | None
-    curves: Curves
-    learning: bool
-    changed: float
-    problem: str = ""
-
-
 class RunsScreen(ListScreen):
-    """Newest first. Enter opens one; with `choose` it is given to whoever asked instead."""
+    """Newest first. Enter opens one; with `choose` it is given to whoever asked instead.
+
+    without: folders that are not listed.
+    """
 
     title = "Runs"
     list_width = 780
 
-    def __init__(self, app: Stage, choose: Callable[[Path], None] | None = None) -> None:
+    def __init__(
+        self, app: Stage, choose: Callable[[Path], None] | None = None, without: Collection[Path] = ()
+    ) -> None:
         super().__init__(app)
-        self._choose = choose
-        self._folder = app.data / "runs"
+        self._choose, self._without = choose, set(without)
+        self._lookout, self._seen = RunsLookout(app.data / "runs"), -1
         self._facts: list[RunFacts] = []
         self._marked: list[Path] = []
         self._small = SmallCurve(app.theme)
-        self._unread = self._folders()
+        self._work: Behind[str] | None = None
+        self._working = ""
         self.list.columns = COLUMNS
-        self.list.items = [Button(NONE, enabled=False)]
+        self._fill()
 
     @property
     def subtitle(self) -> str:
-        return f"Kept in {self._folder}"
+        return f"Kept in {self._lookout.folder}"
+
+    @property
+    def reading(self) -> bool:
+        """Whether there are runs that it has not looked at yet."""
+        return self._lookout.reading or self._seen != self._lookout.changes
 
     def keys(self) -> Sequence[Key]:
         if self._choose is not None:
@@ -94,25 +97,30 @@ class RunsScreen(ListScreen):
         elif intent == Do.RESTART:
             self._resume(facts)
         elif intent == Do.KEEP:
-            self._export(facts)
+            self._do_behind(f"Exporting {facts.folder.name}", partial(_export, facts.folder, self.app.data / "exports"))
         else:
             super().handle(intent)
 
     def shown(self) -> None:
         """Whoever was on top may have begun or ended some."""
-        folders = self._folders()
-        if {*folders} != {*self._unread, *(facts.folder for facts in self._facts)}:
-            self._facts, self._unread = [], folders
-            self._fill()
+        self._lookout.start()
+
+    def covered(self) -> None:
+        self._lookout.stop()
+
+    def closed(self) -> None:
+        self._lookout.stop()
 
     def tick(self, controls: Controls) -> None:
-        """One run is read in each tick: there may be many."""
-        if self._unread:
-            self._facts.append(_facts_of(self._unread.pop(0)))
+        if self._seen != self._lookout.changes or not self._facts:
+            self._seen = self._lookout.changes
             self._fill()
+        self._look_at_work()
 
     def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         facts, theme = self._chosen, self.app.theme
+        if self._small.theme is not theme:
+            self._small = SmallCurve(theme)
         left = area.right + theme.px(30)
         width = surface.get_width() - left - theme.px(30)
         if facts is not None and width > theme.px(160):
@@ -122,15 +130,10 @@ class RunsScreen(ListScreen):
     def _chosen(self) -> RunFacts | None:
         return self._facts[self.list.chosen] if self._facts else None
 
-    def _folders(self) -> list[Path]:
-        try:
-            folders = [each for each in self._folder.iterdir() if each.is_dir()]
-        except OSError:
-            return []
-        return sorted(folders, key=_changed, reverse=True)
-
     def _fill(self) -> None:
-        self.list.items = [self._row(facts) for facts in self._facts] or [Button(NONE, enabled=False)]
+        self._facts = [facts for facts in self._lookout.facts if facts.folder not in self._without]
+        none = READING if self._lookout.reading else NONE if self._choose is None else NO_OTHER
+        self.list.items = [self._row(facts) for facts in self._facts] or [Button(none, enabled=False)]
 
     def _row(self, facts: RunFacts) -> Row:
         row = _row(facts, partial(self._open, facts))
@@ -153,65 +156,71 @@ class RunsScreen(ListScreen):
     def _resume(self, facts: RunFacts) -> None:
         from racer_viewer.modes.train_screen import resume_run
 
-        if running_learner(facts.folder) is not None:
+        if facts.learning:
             self.app.say("It is learning already: Enter brings it back")
+        elif facts.config is not None and facts.is_finished:
+            self.app.push(MoreStepsScreen(self.app, facts.folder, facts.steps, facts.config.timesteps))
         else:
             resume_run(self.app, facts.folder)
-
-    def _export(self, facts: RunFacts) -> None:
-        """The best model of a run, as something to give away."""
-        from racer_viewer.training.share import share
-
-        best = facts.folder / f"{facts.folder.name}_best.zip"
-        target = self.app.data / "exports" / f"{facts.folder.name}.zip"
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self.app.say(f"Exported as {share(best, target)}")
-        except (RacerError, OSError, ImportError) as error:
-            self.app.say(str(error))
 
     def _ask(self, facts: RunFacts) -> None:
         def delete() -> None:
             self.app.pop()
-            try:
-                shutil.rmtree(facts.folder)
-            except OSError as error:
-                self.app.say(f"{facts.folder} could not be removed: {error.strerror or error}")
-                return
             self._mark(facts.folder, False)
-            self.shown()
+            self._do_behind(f"Deleting {facts.folder.name}", partial(_delete, facts.folder))
 
-        if running_learner(facts.folder) is not None:
+        if facts.learning:
             self.app.say("It is still learning: stop it first")
             return
         text = f"{facts.folder} is removed, with all its models. It cannot be brought back."
         items = [Button("Keep it", do=self.app.pop), Button("Delete", do=delete)]
         self.app.push(MessageScreen(self.app, "Delete this run?", text, items))
 
+    def _do_behind(self, words: str, work: Callable[[], str]) -> None:
+        """One thing at a time; what came of it is said at the end."""
+        if self._work is not None:
+            self.app.say(f"{self._working} first")
+            return
+        self._working, self._work = words, Behind(work, "racer-work-on-run")
+        self.app.say(f"{words} ...")
 
-def _changed(folder: Path) -> float:
-    """When; a folder that has just gone is the oldest."""
-    try:
-        return folder.stat().st_mtime
-    except OSError:
-        return 0.0
+    def _look_at_work(self) -> None:
+        if self._work is None:
+            return
+        if not self._work.done:
+            self.app.say(f"{self._working} ...")
+            return
+        work, self._work = self._work, None
+        try:
+            self.app.say(work.result())
+        except (RacerError, OSError, ImportError) as error:
+            self.app.say(str(error))
+        self._lookout.start()
 
 
-def _facts_of(folder: Path) -> RunFacts:
-    changed = _changed(folder)
-    try:
-        config = load_run_config(folder / "config.json")
-        return RunFacts(folder, config, load_curves(folder), running_learner(folder) is not None, changed)
-    except (RacerError, OSError) as error:
-        return RunFacts(folder, None, Curves(), False, changed, str(error))
+def _export(folder: Path, exports: Path) -> str:
+    """The best model of a run, as something to give away."""
+    from racer_viewer.training.share import share
+
+    exports.mkdir(parents=True, exist_ok=True)
+    return f"Exported as {share(folder / f'{folder.name}_best.zip', exports / f'{folder.name}.zip')}"
+
+
+def _delete(folder: Path) -> str:
+    if running_learner(folder) is not None:
+        raise RacerError(f"{folder.name} is still learning: stop it first")
+    remove_run(folder)
+    return f"{folder.name} is deleted"
 
 
 def _row(facts: RunFacts, do: Callable[[], None]) -> Row:
     if facts.config is None:
         return Row(facts.folder.name, facts.problem, cells=("", "cannot be read", "", "", ""), do=do)
     config, curves = facts.config, facts.curves
-    circuit = config.tracks[0] if len(config.tracks) == 1 else f"{len(set(config.tracks))} circuits"
-    steps = f"{int(curves.steps[-1]):,}" if len(curves.steps) else "0"
-    best = f"{curves.laps[:, 1].min():.2f}" if len(curves.laps) else "–"
-    cells = (config.algo.upper(), circuit, steps, best, f"{datetime.fromtimestamp(facts.changed):%Y-%m-%d}")
-    return Row(facts.folder.name, "learning now: Enter brings it back" if facts.learning else "", cells=cells, do=do)
+    several = len(config.circuits) > 1
+    circuit = f"{len(config.circuits)} circuits" if several else config.tracks[0]
+    best = "–" if not len(curves.laps) else PER_CIRCUIT if several else f"{curves.laps[:, 1].min():.2f}"
+    date = f"{datetime.fromtimestamp(facts.changed):%Y-%m-%d}"
+    cells = (config.algo.upper(), circuit, f"{facts.steps:,}", best, date)
+    hints = (LEARNING if facts.learning else "", best_laps(curves) if several else "")
+    return Row(facts.folder.name, "; ".join(filter(None, hints)), cells=cells, do=do)

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from racer_env.engine import Config, Track
+from racer_env.engine import Track, load_circuit
 from racer_viewer.agents import Agent
 from racer_viewer.modes.race import Race
 from racer_viewer.modes.race_car import Entrant, RaceCar
 from racer_viewer.modes.wheel import Action
 from racer_viewer.snapshot import Snapshot
+from racer_viewer.training.config import PAID_UNITS, RunConfig
 from racer_viewer.ui.theme import Palette
 
-NOW, THEN = "newest", "then"
+UNHURRIED = {"maxSteps": 10**9, "stillnessTimeoutTicks": 180}
+"""An episode has no other end than standing still."""
+NOW = "newest"
 AFTER_ALL_STAND = 60
 """Ticks from the end of an episode to the next: one should see how it ended."""
+STUCK_TICKS = 600
+"""Without a gate, after which it begins anew: what an early policy has got into, no later one gets out of."""
 
 
 class Showcase:
-    """A race that begins anew when the newest policy has come to a stand, or when somebody joins or leaves.
+    """A race that begins anew when the newest policy has come to a stand or is stuck, or somebody joins or leaves.
 
-    Rewards are those of the run; an episode has no other end than standing still.
+    run: its rewards are paid here too. weights: those that it pays now, by the keys of an ai-config.
     """
 
-    def __init__(self, circuit: str, rewards: Config, palette: Palette, player: str) -> None:
-        self._circuit, self._palette, self._player = circuit, palette, player
-        self._config = {**rewards.to_json(), "episode": {"maxSteps": 10**9, "stillnessTimeoutTicks": 180}}
+    def __init__(
+        self, circuit: str, run: RunConfig, weights: Mapping[str, float], palette: Palette, player: str
+    ) -> None:
+        self._circuit, self._run, self._palette, self._player = circuit, run, palette, player
+        self._weights = dict(weights)
         self._newest: Agent | None = None
         self._earlier: tuple[str, Agent] | None = None
         self.person_drives = False
@@ -68,6 +77,20 @@ class Showcase:
             self.person_drives = person
             self._reopen()
 
+    def weigh(self, weights: Mapping[str, float]) -> None:
+        """What the run pays from now on; a person who drives goes on as they began."""
+        if dict(weights) != self._weights:
+            self._weights = dict(weights)
+            if not self.person_drives:
+                self._reopen()
+
+    def use(self, palette: Palette) -> None:
+        """Other colours from now on."""
+        if palette is not self._palette:
+            self._palette = palette
+            for car, entrant in zip(self._race.cars, self._entrants(), strict=True):
+                car.entrant = replace(car.entrant, colour=entrant.colour)
+
     def restart(self) -> None:
         self._stood = 0
         self._race.restart()
@@ -76,8 +99,9 @@ class Showcase:
         """One tick, with the person's action."""
         self._race.step(action if self.person_drives else (0.0, 0.0, 0.0))
         newest = self._race.cars[-1 if self.person_drives else 0]
-        self._stood = self._stood + 1 if newest.ending and not self.person_drives else 0
-        if self._stood > AFTER_ALL_STAND:
+        self._stood = self._stood + 1 if newest.ending else 0
+        stuck = newest.ticks - (newest.passed[-1] if newest.passed else 0) > STUCK_TICKS
+        if not self.person_drives and (stuck or self._stood > AFTER_ALL_STAND):
             self.restart()
         return self._race.snapshot()
 
@@ -93,13 +117,23 @@ class Showcase:
         self._race = self._opened()
 
     def _opened(self) -> Race:
+        return Race(self._circuit, self._entrants(), config=self._paid())
+
+    def _entrants(self) -> list[Entrant]:
+        """Who drives now, the followed one first."""
         palette = self._palette
         newest = Entrant(NOW, palette.player, self._newest)
         if self.person_drives:
-            rival = replace(newest, colour=palette.cars[0])
-            return Race(self._circuit, [Entrant(self._player, palette.player), rival], config=self._config)
+            return [Entrant(self._player, palette.player), replace(newest, colour=palette.cars[0])]
         ghosts = [Entrant(self._earlier[0], palette.cars[0], self._earlier[1], ghost=True)] if self._earlier else []
-        return Race(self._circuit, [newest, *ghosts], config=self._config)
+        return [newest, *ghosts]
+
+    def _paid(self) -> dict[str, Any]:
+        """The ai-config by which the run pays on this circuit."""
+        weights = {**self._run.rewards.to_json()["weights"], **self._weights}
+        if self._run.progress_in_units:
+            weights["progress"] *= load_circuit(self._circuit).length / PAID_UNITS
+        return {"weights": weights, "episode": UNHURRIED}
 
     @staticmethod
     def _set_agent(car: RaceCar, agent: Agent) -> None:

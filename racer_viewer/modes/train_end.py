@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from racer_viewer.modes.best_laps import best_laps
 from racer_viewer.modes.lists import ListScreen
+from racer_viewer.modes.more_steps import MoreStepsScreen
 from racer_viewer.modes.play import open_play
 from racer_viewer.modes.screen import Stage
 from racer_viewer.modes.watch import open_watch
@@ -19,7 +21,8 @@ RACED_LAPS = 3
 class TrainEndScreen(ListScreen):
     """Over the last picture of it. Going back leads to the timeline over the whole training."""
 
-    darkness = 170
+    darkness = 200
+    subtitle_lines = 4
 
     def __init__(self, app: Stage, train: TrainScreen) -> None:
         self._train = train
@@ -34,9 +37,7 @@ class TrainEndScreen(ListScreen):
         run = self._train.run
         if run.state == "failed":
             return run.problem
-        laps = run.curves.laps
-        best = f"best lap {laps[:, 1].min():.2f} s" if len(laps) else "no whole lap yet"
-        return f"{run.config.name}: {run.steps:,} steps, {best}"
+        return f"{run.config.name}: {run.steps:,} steps, {best_laps(run.curves) or 'no whole lap yet'}"
 
     def _items(self, app: Stage) -> list[Item]:
         items: list[Item] = []
@@ -45,13 +46,17 @@ class TrainEndScreen(ListScreen):
                 Button("Race it", "You against what it has learned", do=self._race),
                 Button("Watch it", "With all that it sees and wants", do=self._watch),
             ]
-        if self._train.run.state != "finished" and self._train.best_model() is not None:
-            items.append(Button("Resume", "Learn on from the last that was saved", do=self._resume))
+            items.append(self._resuming())
         items += [
             Button("See the training again", "A timeline over all of it", do=app.pop),
             Button("To the menu", do=self._leave),
         ]
         return items
+
+    def _resuming(self) -> Button:
+        if self._train.run.state == "finished":
+            return Button("Learn on", "For some steps more", do=self._ask_for_more)
+        return Button("Resume", "Learn on from the last that was saved", do=self._resume)
 
     def _race(self) -> None:
         model = self._train.best_model()
@@ -67,9 +72,17 @@ class TrainEndScreen(ListScreen):
         from racer_viewer.modes.train_screen import resume_run
 
         folder = self._train.run.folder
-        self.app.pop()
-        self.app.pop()
+        self._close_all()
         resume_run(self.app, folder)
+
+    def _ask_for_more(self) -> None:
+        run = self._train.run
+        self.app.push(MoreStepsScreen(self.app, run.folder, run.steps, run.total, before=self._close_all))
+
+    def _close_all(self) -> None:
+        """This, and the training below it."""
+        self.app.pop()
+        self.app.pop()
 
     def _leave(self) -> None:
         from racer_viewer.modes.menu import MenuScreen

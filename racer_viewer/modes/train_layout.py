@@ -30,3 +30,12 @@ def panes(layout: Layout, area: pygame.Rect) -> dict[Layout, pygame.Rect]:
     upper = pygame.Rect(right.topleft, (right.width, round(right.height * SWARM_SHARE)))
     lower = pygame.Rect(right.x, upper.bottom + GAP, right.width, right.bottom - upper.bottom - GAP)
     return {Layout.SHOWCASE: left, Layout.SWARM: upper, Layout.CURVES: lower}
+
+
+def gaps(places: dict[Layout, pygame.Rect], area: pygame.Rect) -> list[pygame.Rect]:
+    """What the parts leave free of their area."""
+    if Layout.CURVES not in places or len(places) < 2:
+        return []
+    left, upper = places[Layout.SHOWCASE], places[Layout.SWARM]
+    upright = pygame.Rect(left.right, area.y, upper.x - left.right, area.height)
+    return [upright, pygame.Rect(upper.x, upper.bottom, upper.width, places[Layout.CURVES].y - upper.bottom)]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import atexit
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from racer_env.errors import RacerError
 from racer_viewer.modes.lists import ListScreen
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Stage
 from racer_viewer.modes.settings_screen import SettingsScreen
+from racer_viewer.modes.tensorboard import show_tensorboard
 from racer_viewer.modes.train_layout import Layout
+from racer_viewer.modes.train_pace import PACE_NAMES, number_of
 from racer_viewer.ui.items import Button, Choice, Item, Slider
 
 if TYPE_CHECKING:
@@ -49,8 +46,6 @@ class TrainMenu(ListScreen):
         return str(self._train.run.folder)
 
     def _items(self, app: Stage, train: TrainScreen) -> list[Item]:
-        from racer_viewer.modes.train_screen import PACE_NAMES
-
         layouts = list(Layout)
         shown: list[Item] = [
             Button("Go on", do=app.pop),
@@ -72,7 +67,7 @@ class TrainMenu(ListScreen):
                 "Learn on" if paused else "Pause",
                 do=partial(self._do, train.run.resume if paused else train.run.pause),
             ),
-            Choice("Pace", options=PACE_NAMES, chosen=train.pace_number, changed=train.set_pace),
+            Choice("Pace", options=PACE_NAMES, chosen=number_of(train.run.pace), changed=train.set_pace),
             Button("Save now", do=partial(self._do, train.save)),
             Button("Race the newest policy", do=partial(self._do, lambda: train.race_it(True))),
             Button(
@@ -87,7 +82,7 @@ class TrainMenu(ListScreen):
     def _always(self, app: Stage) -> list[Item]:
         return [
             Button("Compare with", "Curves of another run over these", do=self._compare),
-            Button("TensorBoard", "All figures of this run in a browser", do=self._open_tensorboard),
+            Button("TensorBoard", "All figures of this run in a browser", do=self._show_tensorboard),
             Button("Settings", do=lambda: app.push(SettingsScreen(app))),
             Button("Leave", do=self._leave),
         ]
@@ -121,15 +116,11 @@ class TrainMenu(ListScreen):
         from racer_viewer.modes.runs_screen import RunsScreen
 
         self.app.pop()
-        self.app.push(RunsScreen(self.app, choose=self._train.compare_with))
+        known = (self._train.run.folder, *self._train.compared_folders)
+        self.app.push(RunsScreen(self.app, choose=self._train.compare_with, without=known))
 
-    def _open_tensorboard(self) -> None:
-        try:
-            open_tensorboard(str(self._train.run.folder))
-        except (RacerError, OSError) as error:
-            self.app.say(str(error))
-        else:
-            self.app.say("TensorBoard opens at http://localhost:6006")
+    def _show_tensorboard(self) -> None:
+        show_tensorboard(self._train.run.folder, self.app.say)
 
     def _leave(self) -> None:
         self.app.pop()
@@ -182,26 +173,19 @@ class WeightsScreen(ListScreen):
 
     def __init__(self, app: Stage, train: TrainScreen) -> None:
         super().__init__(app)
-        self._train, now = train, train.weights
+        self._train, self._now = train, train.run.weights
         self._sliders = {
-            name: Slider(label, low=low, high=high, step=step, number=float(now[name]))
+            name: Slider(label, low=low, high=high, step=step, number=float(self._now[name]))
             for name, (label, low, high, step) in WEIGHTS.items()
         }
         self.list.items = [*self._sliders.values(), Button("Apply", "From the next tick on", do=self._apply)]
 
     def _apply(self) -> None:
-        self._train.weigh({name: slider.number for name, slider in self._sliders.items()})
+        """Only what was changed: the rest may have been changed by somebody else meanwhile."""
+        numbers = {name: slider.number for name, slider in self._sliders.items()}
+        changed = {name: number for name, number in numbers.items() if number != self._now[name]}
         self.app.pop()
-
-
-def open_tensorboard(folder: str) -> None:
-    """In a process of its own, which ends with the window."""
-    if find_spec("tensorboard") is None:
-        raise RacerError('TensorBoard is not installed: pip install "racer-viewer[train]"')
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tensorboard.main", "--logdir", folder, "--host", "127.0.0.1"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    atexit.register(process.terminate)
+        if changed:
+            self._train.weigh(changed)
+        else:
+            self.app.say("Nothing was changed")

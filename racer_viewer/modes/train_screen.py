@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pygame
 
 from racer_viewer.curves import Curves, Swarm
+from racer_viewer.modes.compared_runs import ComparedRuns
 from racer_viewer.modes.driving import DrivingScreen
 from racer_viewer.modes.event_panel import EventPanel
 from racer_viewer.modes.keeping import keep_replay
+from racer_viewer.modes.key_line import draw_keys
 from racer_viewer.modes.loading import open_safely
+from racer_viewer.modes.opening import open_behind
 from racer_viewer.modes.policy_swarm import PolicySwarm
 from racer_viewer.modes.screen import Key, Screen, Stage
 from racer_viewer.modes.showcase import Showcase
 from racer_viewer.modes.shown_policy import LIVE, ShownPolicy, steps_in_words
+from racer_viewer.modes.tensorboard import show_tensorboard
 from racer_viewer.modes.train_end import TrainEndScreen
-from racer_viewer.modes.train_layout import Layout, panes
-from racer_viewer.modes.train_menu import LeaveTrainingScreen, TrainMenu, open_tensorboard
+from racer_viewer.modes.train_layout import Layout, gaps, panes
+from racer_viewer.modes.train_menu import LARGEST_SMOOTHING, LeaveTrainingScreen, TrainMenu
+from racer_viewer.modes.train_mouse import TrainMouse
+from racer_viewer.modes.train_pace import PACES, name_of, number_of
+from racer_viewer.modes.train_pictures import Sight, TrainPictures
+from racer_viewer.modes.train_status import TrainStatus
+from racer_viewer.modes.train_timeline import note_on
 from racer_viewer.modes.wheel import Wheel
-from racer_viewer.render.plots import CurvesView
-from racer_viewer.render.swarm import SwarmScene
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.live import WatchedRun, load_curves, running_learner
+from racer_viewer.training.live import WatchedRun
 from racer_viewer.training.saved import latest_model
-from racer_viewer.ui.intents import Click, Controls, Do, Intent, Point, Scroll
-from racer_viewer.ui.paint import STATUS_HEIGHT, Words, centred, footer, status_line
+from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.paint import STATUS_HEIGHT, centred
 from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_LARGE
-from racer_viewer.ui.timeline import Mark, State, Timeline
+from racer_viewer.ui.timeline import Timeline
 
-PACES: tuple[float | None, ...] = (1.0, 2.0, 10.0, None)
-PACE_NAMES = ("real time", "2×", "10×", "full speed")
-MARKED = {"first lap": "first lap", "best": "", "weights": "weights"}
-"""Events that the timeline marks, and by which words."""
-SMOOTHING_STEP = 0.05
 DOT_TICKS = 24
-CURVES_SECONDS = 1.0
-REFRESH_TICKS = 180
-"""From one look at the curves of other runs to the next."""
 USUAL_SHAPE = 16 / 9
 """Of a window, width to height."""
 
@@ -50,7 +48,7 @@ def open_training(app: Stage, config: RunConfig, compared: Sequence[Path] = (), 
     def begin() -> TrainScreen:
         screen = _screen_of(app, WatchedRun.start(config, app.data / "runs"), compared)
         if tensorboard:
-            open_tensorboard(str(screen.run.folder))
+            show_tensorboard(screen.run.folder, app.say)
         return screen
 
     open_safely(app, begin)
@@ -58,12 +56,23 @@ def open_training(app: Stage, config: RunConfig, compared: Sequence[Path] = (), 
 
 def open_run(app: Stage, folder: Path, compared: Sequence[Path] = ()) -> None:
     """See a run that is learning, or that has learned, with the curves of others over its own."""
-    open_safely(app, lambda: _screen_of(app, WatchedRun.attach(folder), compared))
+    _open_behind(app, f"Opening {folder.name}", lambda: WatchedRun.attach(folder), WatchedRun.detach, compared)
 
 
-def resume_run(app: Stage, folder: Path) -> None:
-    """Learn on from the last that was saved."""
-    open_safely(app, lambda: _screen_of(app, WatchedRun.go_on(folder)))
+def resume_run(app: Stage, folder: Path, timesteps: int | None = None) -> None:
+    """Learn on from the last that was saved, to so many steps in all; None is what it was told to."""
+    _open_behind(app, f"Resuming {folder.name}", lambda: WatchedRun.go_on(folder, timesteps), WatchedRun.close)
+
+
+def _open_behind(
+    app: Stage,
+    words: str,
+    open_it: Callable[[], WatchedRun],
+    undo: Callable[[WatchedRun], None],
+    compared: Sequence[Path] = (),
+) -> None:
+    """undo: what becomes of the run if the user leaves before it is there."""
+    open_behind(app, words, open_it, lambda run: _screen_of(app, run, compared), undo)
 
 
 def _screen_of(app: Stage, run: WatchedRun, compared: Sequence[Path] = ()) -> TrainScreen:
@@ -83,38 +92,40 @@ class TrainScreen(DrivingScreen):
 
     def __init__(self, app: Stage, run: WatchedRun, patient: bool = False) -> None:
         """patient: everything is drawn in full, for films."""
-        self.run, config = run, run.config
-        self._circuits = list(dict.fromkeys(config.tracks))
-        self._circuit = 0
-        """Number of the circuit that is shown, among those of the run."""
-        self.showcase = Showcase(self._circuits[0], config.rewards, app.theme.palette, app.settings.name)
+        self.run = run
+        self._circuits = run.config.circuits
+        self.circuit = self._circuits[0]
+        """That is shown, of those of the run."""
+        self.showcase = self._new_showcase(app)
         super().__init__(app, self.showcase.snapshot(), patient)
         self.policy = ShownPolicy(run, self.showcase, app.say)
-        self.layout, self.pace_number, self.smoothing = Layout.ALL, len(PACES) - 1, 0.6
-        self._compared_folders: list[Path] = []
-        self.compared: list[Curves] = []
-        """Curves of other runs, over this one's."""
-        self.weights: dict[str, float] = dict(config.rewards.to_json()["weights"])
-        self._swarm, self._curves = SwarmScene(app.theme, patient), CurvesView(app.theme, patient)
+        self.layout, self.smoothing = Layout.ALL, 0.6
+        self._others = ComparedRuns()
         self.timeline = Timeline(1, steps_in_words, self.policy.choose_at, self._press)
+        self.pictures, self._status = TrainPictures(app, patient), TrainStatus(self, patient)
         self._prepare_ground((round(app.height * USUAL_SHAPE), app.height))
-        self._events = EventPanel()
-        self._wheel = Wheel()
-        self._waited = self._drawn = 0
-        self._patient = patient
-        self._runs_drawn, self._runs_since = [run.curves], 0.0
-        self._pictures: dict[Layout, pygame.Surface] = {}
+        self._events, self._wheel = EventPanel(), Wheel()
+        self._waited = 0
         self._again: PolicySwarm | None = None
-        self._mouse: tuple[int, int] | None = None
+        self._mouse = TrainMouse(self)
         self._told_end = run.state not in LIVE
-        self._panes: dict[Layout, pygame.Rect] = {}
+        self.places: dict[Layout, pygame.Rect] = {}
+        """Of the parts that are shown, as they were drawn last."""
+
+    def _new_showcase(self, app: Stage) -> Showcase:
+        run = self.run
+        return Showcase(self.circuit, run.config, run.weights, app.theme.palette, app.settings.name)
 
     def _prepare_ground(self, size: tuple[int, int]) -> None:
         """For the view that comes first, in a window of this size; for others their first pictures do it."""
         places = panes(self.layout, self._area(size))
-        track = self.showcase.track
-        self._scene.prepare(track, places[Layout.SHOWCASE].height)
-        self._swarm.prepare(track, places[Layout.SWARM].height, width=places[Layout.SWARM].width)
+        self._scene.prepare(self.showcase.track, places[Layout.SHOWCASE].height)
+        self.pictures.prepare(self.showcase.track, places[Layout.SWARM].size)
+
+    @property
+    def _number(self) -> int:
+        """Of the circuit that is shown, as the cars of the run have it."""
+        return self.run.config.tracks.index(self.circuit)
 
     @property
     def lives(self) -> bool:
@@ -122,16 +133,20 @@ class TrainScreen(DrivingScreen):
         return self.run.state in LIVE
 
     def keys(self) -> Sequence[Key]:
-        key = self.app.key_of
-        return (
-            ("Esc", "menu"),
+        key, drives = self.app.key_of, self.showcase.person_drives
+        learning = (
             (key(Do.PAUSE), "go on" if self.run.state == "paused" else "pause"),
             (f"{key(Do.SLOWER)} {key(Do.FASTER)}", "pace"),
+        )
+        circuits = ((f"{key(Do.PREVIOUS_CIRCUIT)} {key(Do.NEXT_CIRCUIT)}", "circuit"),)
+        return (
+            ("Esc", "menu"),
+            *(learning if self.lives else ()),
             (key(Do.LAYOUT), "view"),
             ("Left Right", "then and now"),
-            (key(Do.WHEEL), "hand back" if self.showcase.person_drives else "race it"),
-            (key(Do.KEEP), "save now"),
-            *([(f"{key(Do.PREVIOUS_CIRCUIT)} {key(Do.NEXT_CIRCUIT)}", "circuit")] if len(self._circuits) > 1 else []),
+            (key(Do.WHEEL), "hand back" if drives else "race it"),
+            (key(Do.KEEP), "save now" if self.lives else "keep"),
+            *(circuits if len(self._circuits) > 1 else ()),
             *super().keys()[1:],
         )
 
@@ -144,7 +159,7 @@ class TrainScreen(DrivingScreen):
             case Do.PAUSE:
                 self._press()
             case Do.SLOWER | Do.FASTER:
-                self.set_pace(self.pace_number + (1 if intent == Do.FASTER else -1))
+                self.set_pace(number_of(self.run.pace) + (1 if intent == Do.FASTER else -1))
             case Do.LAYOUT:
                 layouts = list(Layout)
                 self.layout = layouts[(layouts.index(self.layout) + 1) % len(layouts)]
@@ -161,29 +176,22 @@ class TrainScreen(DrivingScreen):
                 self.save()
             case Do.RESTART:
                 self.showcase.restart()
-            case Point(x, y):
-                self._mouse = (x, y)
-                super().handle(intent)
-            case Click(x, y):
-                self._click(x, y)
-            case Scroll(steps, x, y) if self._is_on(Layout.CURVES, x, y):
-                self.smoothing = min(0.95, max(0.0, self.smoothing + SMOOTHING_STEP * (1 if steps > 0 else -1)))
-                self.app.say(f"Smoothing {self.smoothing:.2f}")
-            case _:
+            case _ if not self._mouse.handle(intent):
                 super().handle(intent)
 
     def draw_ahead(self) -> bool:
-        return super().draw_ahead() or self._swarm.draw_ahead()
+        showcase = Layout.SHOWCASE in self.places and super().draw_ahead()
+        return showcase or self._status.draw_ahead() or self.pictures.draw_ahead(self.places)
 
     def tick(self, controls: Controls) -> None:
         self._waited += 1
-        if self._waited % REFRESH_TICKS == 0:
-            self._refresh_compared()
+        self.showcase.weigh(self.run.weights)
         self.policy.take_newest()
+        self.camera.zooms = self.layout is not Layout.ALL
         speed = float(self.after.car["speed"])
         self.show(self.showcase.step(self._wheel.turn(controls, speed)))
-        self._swarm.tick(self._cars())
-        self._note_timeline()
+        self.pictures.tick(self._cars())
+        note_on(self.timeline, self)
         if not self.lives and not self._told_end:
             self._told_end = True
             self.app.push(TrainEndScreen(self.app, self))
@@ -194,21 +202,25 @@ class TrainScreen(DrivingScreen):
         if self.lives or agent is None:
             return self.run.swarm()
         if self._again is None:
-            self._again = PolicySwarm(self.showcase.track, self.run.config.rewards)
-            self._swarm.reset()
+            self._again = PolicySwarm(self.showcase.track, self._number, self.run.config.rewards)
+            self.pictures.forget_cars()
         return self._again.step(agent)
 
     def set_pace(self, number: int) -> None:
         """As fast as the machine can, or slowed down so that the eye can follow."""
-        self.pace_number = min(len(PACES) - 1, max(0, number))
-        self.run.set_pace(PACES[self.pace_number])
-        self.app.say(f"Pace: {PACE_NAMES[self.pace_number]}")
+        pace = PACES[min(len(PACES) - 1, max(0, number))]
+        self.run.set_pace(pace)
+        self.app.say(f"Pace: {name_of(pace)}")
 
     def weigh(self, weights: dict[str, float]) -> None:
-        """What the parts of the reward are worth from now on."""
-        self.weights.update(weights)
+        """What some parts of the reward are worth from now on."""
         self.run.set_weights(weights)
         self.app.say("The new weights count from now on")
+
+    def smooth(self, by: float) -> None:
+        """Curves more, or less, from now on."""
+        self.smoothing = min(LARGEST_SMOOTHING, max(0.0, self.smoothing + by))
+        self.app.say(f"Smoothing {self.smoothing:.2f}")
 
     def save(self) -> None:
         if self.lives:
@@ -229,6 +241,7 @@ class TrainScreen(DrivingScreen):
 
     def closed(self) -> None:
         super().closed()
+        self._others.close()
         self.run.close()
         self.showcase.close()
 
@@ -237,15 +250,19 @@ class TrainScreen(DrivingScreen):
         best = self.run.folder / f"{self.run.config.name}_best.zip"
         return best if best.is_file() else latest_model(self.run.folder)
 
+    @property
+    def compared(self) -> list[Curves]:
+        """Curves of other runs, over this one's."""
+        return self._others.curves
+
+    @property
+    def compared_folders(self) -> list[Path]:
+        return self._others.folders
+
     def compare_with(self, folder: Path) -> None:
         """Draw the curves of another run over this one's; if it learns too, they grow as well."""
-        self._compared_folders.append(folder)
-        self.compared.append(load_curves(folder))
-
-    def _refresh_compared(self) -> None:
-        for number, folder in enumerate(self._compared_folders):
-            if running_learner(folder) is not None:
-                self.compared[number] = load_curves(folder)
+        if folder != self.run.folder:
+            self._others.add(folder)
 
     def _area(self, size: tuple[int, int]) -> pygame.Rect:
         """Between the line at the top and the timeline. The keys lie over it: it must not change with them."""
@@ -255,53 +272,27 @@ class TrainScreen(DrivingScreen):
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme, area = self.app.theme, self._area(surface.get_size())
-        surface.fill(theme.palette.panel[:3])
-        self._drawn += 1
-        self._panes = panes(self.layout, area)
-        for part, place in self._panes.items():
-            self._draw_part(part, surface, place, share)
-        if Layout.CURVES not in self._panes or self.layout is Layout.ALL:
+        self.pictures.begin()
+        self.showcase.use(theme.palette)
+        self.places = panes(self.layout, area)
+        for gap in gaps(self.places, area):
+            surface.fill(theme.palette.panel[:3], gap)
+        if Layout.SHOWCASE in self.places:
+            self.draw_road(surface.subsurface(self.places[Layout.SHOWCASE]), share)
+        self.pictures.draw(surface, self.places, self._sight())
+        if Layout.CURVES not in self.places or self.layout is Layout.ALL:
             self._draw_events(surface, area)
         if self.run.state == "starting" and self.app.top is self:
-            self._draw_waiting(surface.subsurface(self._panes.get(Layout.SHOWCASE, area)))
+            self._draw_waiting(surface.subsurface(self.places.get(Layout.SHOWCASE, area)))
         if self.keys_shown and self.app.top is self:
-            footer(surface.subsurface((0, 0, surface.get_width(), area.bottom)), theme, self.keys())
-        status_line(surface, theme, self._status())
+            draw_keys(surface.subsurface((0, 0, surface.get_width(), area.bottom)), theme, self.keys())
+        self._status.draw(surface)
         self.timeline.draw(surface, theme)
 
-    def _draw_part(self, part: Layout, surface: pygame.Surface, place: pygame.Rect, share: float) -> None:
-        if part is Layout.SHOWCASE:
-            self.draw_road(surface.subsurface(place), share)
-            return
-        picture = self._pictures.get(part)
-        fresh = picture is None or picture.get_size() != place.size
-        if picture is None or fresh:
-            picture = self._pictures[part] = pygame.Surface(place.size, depth=32)
-        if fresh or self.layout is not Layout.ALL or self._drawn % 2 == (part is Layout.SWARM):
-            self._draw_anew(part, picture, place)
-        surface.blit(picture, place)
-
-    def _draw_anew(self, part: Layout, picture: pygame.Surface, place: pygame.Rect) -> None:
-        """Beside the showcase, swarm and curves take turns: neither is smoother at 60 pictures a second than at 30."""
-        theme = self.app.theme
-        if part is Layout.SWARM:
-            self._swarm.use(theme)
-            number = self.run.config.tracks.index(self._circuits[self._circuit])
-            self._swarm.draw(picture, self.showcase.track, number=number)
-            return
-        if self._curves.theme is not theme:
-            self._curves = CurvesView(theme, self._patient)
-        picture.fill(theme.palette.panel[:3])
+    def _sight(self) -> Sight:
         at = None if self.policy.is_newest else float(self.policy.steps)
-        mouse = None if self._mouse is None else (self._mouse[0] - place.x, self._mouse[1] - place.y)
-        self._curves.draw(picture, picture.get_rect(), self._runs_to_draw(), mouse, self.smoothing, at)
-
-    def _runs_to_draw(self) -> list[Curves]:
-        """As they were at most a second ago: charts take their time to draw, and nobody reads faster."""
-        now = time.monotonic()
-        if self._patient or now - self._runs_since > CURVES_SECONDS:
-            self._runs_drawn, self._runs_since = [self.run.curves, *self.compared], now
-        return self._runs_drawn
+        runs = [self.run.curves, *self.compared]
+        return Sight(self.showcase.track, self.circuit, self._number, runs, self._mouse.at, self.smoothing, at)
 
     def _draw_waiting(self, surface: pygame.Surface) -> None:
         theme, y = self.app.theme, surface.get_height() // 3
@@ -310,74 +301,29 @@ class TrainScreen(DrivingScreen):
 
     def _draw_events(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         """Up to the moment that is shown, in the middle below."""
-        until, middle = self.policy.steps, self._panes.get(Layout.SHOWCASE, area).centerx
+        until, middle = self.policy.steps, self.places.get(Layout.SHOWCASE, area).centerx
         events = [event for event in self.run.curves.events if event.steps <= until]
         self._events.draw(surface, self.app.theme, events, (middle, area.bottom - self.app.theme.px(MARGIN)))
-
-    def _status(self) -> Words:
-        run, palette = self.run, self.app.theme.palette
-        state = {"learning": "learns", "starting": "starts"}.get(run.state, run.state)
-        laps = run.curves.laps
-        best = f"best lap {laps[:, 1].min():.2f} s" if len(laps) else "no lap yet"
-        age = self.policy.age
-        policy = "" if age is None else f"policy {age:.0f} s old"
-        if not self.policy.is_newest:
-            policy = f"the policy after {steps_in_words(self.policy.steps)} steps"
-        words = (
-            (run.config.name, palette.text),
-            (state, palette.good if run.state == "learning" else palette.accent),
-            (f"{run.steps:,} of {run.total:,} steps", palette.text),
-            (f"{run.steps_per_second:,.0f} steps/s" if self.lives else "", palette.faint),
-            (PACE_NAMES[self.pace_number] if self.lives else "", palette.faint),
-            (best, palette.text),
-            (policy, palette.faint if self.policy.is_newest else palette.accent),
-        )
-        return [each for each in words if each[0]]
 
     def _show_circuit(self, by: int) -> None:
         """Another one of those that it learns on."""
         if len(self._circuits) < 2:
             self.app.say("It learns on this circuit only")
             return
-        self._circuit = (self._circuit + by) % len(self._circuits)
-        app, config = self.app, self.run.config
+        number = (self._circuits.index(self.circuit) + by) % len(self._circuits)
+        self.circuit = self._circuits[number]
         self.showcase.close()
-        name = self._circuits[self._circuit]
-        self.showcase = Showcase(name, config.rewards, app.theme.palette, app.settings.name)
+        self.showcase = self._new_showcase(self.app)
         self.policy.move_to(self.showcase)
         self._again = None
         self.begin_at(self.showcase.snapshot())
-        app.say(f"Circuit {self._circuit + 1} of {len(self._circuits)}: {name}")
+        self.app.say(f"Circuit {number + 1} of {len(self._circuits)}: {self.circuit}")
 
     def _press(self) -> None:
-        """Pause the learning or go on with it."""
+        """Pause the learning or go on with it; when all is over, have the policy drive again."""
         if self.run.state == "paused":
             self.run.resume()
         elif self.lives:
             self.run.pause()
-
-    def _click(self, x: int, y: int) -> None:
-        """A moment in a chart is shown."""
-        if self._is_on(Layout.CURVES, x, y):
-            place = self._panes[Layout.CURVES]
-            steps = self._curves.chart_at(x - place.x, y - place.y)
-            if steps is not None:
-                self.policy.choose_at(steps)
-
-    def _is_on(self, part: Layout, x: int, y: int) -> bool:
-        return part in self._panes and bool(self._panes[part].collidepoint(x, y))
-
-    def _note_timeline(self) -> None:
-        run, timeline, palette = self.run, self.timeline, self.app.theme.palette
-        timeline.length = max(1, run.total if self.lives else run.steps)
-        timeline.place = self.policy.steps
-        timeline.state = State.GOES if run.state == "learning" else State.STANDS if self.lives else State.ENDED
-        timeline.speed = ""
-        timeline.caption, timeline.caption_colour = run.config.name, palette.player
-        timeline.marks = tuple(
-            Mark(event.steps, MARKED[event.kind], palette.good if event.kind == "best" else None)
-            for event in run.curves.events
-            if event.kind in MARKED
-        )
-        timeline.warning = run.problem
-        timeline.news = "Drag to an earlier policy: it drives beside the newest" if self.lives else "Drag to any moment"
+        else:
+            self.showcase.restart()

@@ -31,6 +31,8 @@ LOOK_AHEAD_STEP, FREE_STEP = 0.06, 0.3
 """Part of the way that look-ahead and a free view move in one tick."""
 LOOK_AHEAD = (0.25, 0.22)
 """How far from the middle a car at top speed is, of width and height."""
+CLEAR = 0.05
+"""And it stays so far from panels, of width and height; where they leave no room, it is in the middle."""
 JUMP = 20.0
 """A car that is this far from where it was did not drive there [units]."""
 FREE_SCALES = (0.25, 40.0)
@@ -124,6 +126,8 @@ class Camera:
 
     def __init__(self) -> None:
         self.insets = Insets()
+        self.zooms = True
+        """Whether a slow car is looked at from nearer; else every car is looked at as a fast one."""
         self._mode = Mode.FOLLOW
         self._track: Track | None = None
         self._focus = -1
@@ -201,7 +205,9 @@ class Camera:
 
     def _zoomed(self, speed: float, anew: bool) -> float:
         """How far away to look from, 0 to 1, after one more tick at this speed; at once where something new begins."""
-        if speed > FAST or speed < SLOW:
+        if not self.zooms:
+            self._going_far = True
+        elif speed > FAST or speed < SLOW:
             self._going_far = speed > FAST
         elif anew:
             self._going_far = speed > (SLOW + FAST) / 2.0
@@ -227,7 +233,15 @@ class Camera:
         if self._mode is Mode.WHOLE and self._track is not None:
             return self._whole(self._track, size)
         chase = self._chases[0].towards(self._chases[1], share)
-        return (replace(chase, place=place) if place else chase).pose(size)
+        ahead = self._beside_panels(chase.ahead, size)
+        return replace(chase, place=place or chase.place, ahead=ahead).pose(size)
+
+    def _beside_panels(self, ahead: tuple[float, float], size: tuple[int, int]) -> tuple[float, float]:
+        """Look ahead only so far that no panel comes to lie on the car."""
+        covered = max(self.insets.left, self.insets.right), max(self.insets.top, self.insets.bottom)
+        most = [max(0.0, 0.5 - CLEAR - pixels / side) for pixels, side in zip(covered, size, strict=True)]
+        across, down = (max(-limit, min(limit, way)) for way, limit in zip(ahead, most, strict=True))
+        return across, down
 
     def _whole(self, track: Track, size: tuple[int, int]) -> _Pose:
         """The track in the middle of what panels leave of the window."""

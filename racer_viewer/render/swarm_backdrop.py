@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pygame
 
 from racer_env.engine import Track
@@ -24,6 +26,20 @@ Layer = tuple[pygame.Surface, tuple[int, int]]
 """A picture, and where it goes."""
 
 
+class _HeatOf(NamedTuple):
+    """What a picture with heat is made of."""
+
+    ground: pygame.Surface
+    view: View
+    heat: Heat
+    beginnings: int
+    colours: Bytes
+
+    def looks_like(self, other: _HeatOf | None) -> bool:
+        """But for how warm it is."""
+        return other is not None and self.colours is other.colours and self[:-1] == other[:-1]
+
+
 class Backdrop:
     """The ground of one track. A view that stays is drawn once, tile by tile, and kept.
 
@@ -39,9 +55,13 @@ class Backdrop:
         self._coming: GroundLevels | None = None
         self._view: View | None = None
         self._steady = 0
-        self._heat_key: tuple[object, ...] = ()
-        self._heat_drawn = -REFRESHED
+        self._heat: _HeatOf | None = None
+        self._tick, self._heat_drawn = 0, -REFRESHED
         self._heat_layer: Layer | None = None
+        self._changes = 0
+        """Of the heat that is on the picture, or on the layer."""
+        self._helped = False
+        """Whether time was left since the last picture."""
 
     def prepare(self, view: View) -> None:
         """Finish a view, some 0.2 s."""
@@ -55,7 +75,11 @@ class Backdrop:
         surface.blit(ground if heat is None else self._with_heat(ground, view, heat, colours, tick), (0, 0))
 
     def draw_ahead(self) -> bool:
-        """Draw a little of the ground that the last view still lacks, about 2 ms; False if it lacks nothing."""
+        """Draw a little of what the last view still lacks, about 2 ms; False if it lacks nothing."""
+        self._helped = True
+        return self._draw_ground() or self._draw_heat()
+
+    def _draw_ground(self) -> bool:
         view = self._view
         if view is None or view in self._finished or self._coming is None or self._coming.base != view.scale:
             return False
@@ -84,7 +108,7 @@ class Backdrop:
             self._ground = self._coming = GroundLevels(self.track, view.scale)
         elif self._steady >= STEADY_PICTURES and (self._coming is None or self._coming.base != view.scale):
             self._coming = GroundLevels(self.track, view.scale, self._plan)
-        self.draw_ahead()
+        self._draw_ground()
         if view not in self._finished:
             if self._unfinished.get_size() != view.size:
                 self._unfinished = pygame.Surface(view.size, depth=32)
@@ -101,19 +125,31 @@ class Backdrop:
         self._finished[view] = picture
 
     def _with_heat(self, ground: pygame.Surface, view: View, heat: Heat, colours: Bytes, tick: int) -> pygame.Surface:
-        """The ground with heat on it, at most some tenths of a second old.
-
-        Heat that changed is coloured in one picture and laid on the ground in the next, so that none takes long.
-        """
-        look = view, ground is self._unfinished, heat, heat.beginnings, id(colours)
-        if look != self._heat_key[:-1] or self._heat_layer is not None:
-            layer = self._heat_layer if look == self._heat_key[:-1] else None
-            self._lay(ground, layer or heat.layer(view, colours))
-            self._heat_key, self._heat_layer = (*look, heat.changes), None
-            self._heat_drawn = tick
-        elif heat.changes != self._heat_key[-1] and not 0 <= tick - self._heat_drawn < REFRESHED:
-            self._heat_layer = heat.layer(view, colours)
+        """The ground with heat on it, at most some tenths of a second old."""
+        self._tick = tick
+        wanted = _HeatOf(ground, view, heat, heat.beginnings, colours)
+        if not wanted.looks_like(self._heat):
+            self._heat, self._heat_layer, self._heat_drawn = wanted, None, tick
+            self._changes = heat.changes
+            self._lay(ground, heat.layer(view, colours))
+        elif not self._helped:
+            self._draw_heat()
+        self._helped = False
         return self._heated
+
+    def _draw_heat(self) -> bool:
+        """Heat that changed is coloured at once and laid on the ground another time, so that neither takes long."""
+        if self._heat is None:
+            return False
+        ground, view, heat, _, colours = self._heat
+        if self._heat_layer is not None:
+            self._lay(ground, self._heat_layer)
+            self._heat_layer, self._heat_drawn = None, self._tick
+            return True
+        if heat.changes == self._changes or 0 <= self._tick - self._heat_drawn < REFRESHED:
+            return False
+        self._changes, self._heat_layer = heat.changes, heat.layer(view, colours)
+        return True
 
     def _lay(self, ground: pygame.Surface, layer: Layer) -> None:
         if self._heated.get_size() != ground.get_size():

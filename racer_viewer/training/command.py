@@ -8,7 +8,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -24,6 +25,7 @@ from racer_viewer.training.config import RunConfig, parse_run_config, parse_sett
 
 if TYPE_CHECKING:
     from racer_viewer.training.overseer import Progress as RunProgress
+    from racer_viewer.training.run import Outcome, Run
 
 OPTIONS = ("timesteps", "name", "seed", "num_cars", "begin_from", "device")
 """Settings with an option of their own; all others go by --set."""
@@ -58,36 +60,53 @@ def config_of(options: argparse.Namespace) -> RunConfig:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Learn, and say how to go on if it ended early."""
+    """Learn, and say how to go on if it ended early. Windows can be attached to it all the while."""
     prepare_engine()
     runs = data_folder(options.data_dir) / "runs"
-    from racer_viewer.training.live.greeting import check_nobody_learns
-    from racer_viewer.training.run import Run
-    from racer_viewer.training.saved import find_checkpoint
-
-    if options.resume is None:
-        training = Run(config_of(options), runs, bridge_url=options.bridge)
-    else:
-        checkpoint = find_checkpoint(options.resume, runs)
-        check_nobody_learns(checkpoint.model.parent)
-        config = (
-            checkpoint.config if options.timesteps is None else replace(checkpoint.config, timesteps=options.timesteps)
-        )
-        training = Run(config, runs, checkpoint, options.bridge)
+    training = _run_of(options, runs)
     print(f"Learning in {training.folder}", flush=True)
+    if options.tensorboard:
+        print(f"Its figures: tensorboard --logdir {training.folder}", flush=True)
     how_to_go_on = f"Go on with: racer-viewer train --resume {training.folder}"
     with _signals_stop(training.stop) as received:
         try:
-            with _Report(training.config.timesteps) as report:
-                outcome = training.learn(report)
+            outcome = _learn(training)
         except OSError as error:
             raise RacerError(f"{error.strerror or error}: what was saved before is there. {how_to_go_on}") from None
+    if training.discarded:
+        from racer_viewer.training.saved import remove_run
+
+        remove_run(training.folder)
+        print(f"Discarded after {outcome.steps:,} steps, as a window asked")
+        return 0
     print(f"{'Finished' if outcome.finished else 'Stopped'} after {outcome.steps:,} steps: {outcome.model}")
     if outcome.best is not None:
         print(f"Best so far: {outcome.best}")
     if not outcome.finished:
         print(how_to_go_on)
     return 0 if not received else 128 + received[0]
+
+
+def _run_of(options: argparse.Namespace, runs: Path) -> Run:
+    from racer_viewer.training.live.claim import check_nobody_learns
+    from racer_viewer.training.saved import config_to_go_on, find_checkpoint
+
+    checkpoint = None if options.resume is None else find_checkpoint(options.resume, runs)
+    if checkpoint is None:
+        config = config_of(options)
+    else:
+        check_nobody_learns(checkpoint.model.parent)
+        config = config_to_go_on(checkpoint.model, options.timesteps)
+    from racer_viewer.training.run import Run
+
+    return Run(config, runs, checkpoint, options.bridge)
+
+
+def _learn(training: Run) -> Outcome:
+    from racer_viewer.training.live.attended import at_a_terminal, learn_attended
+
+    with at_a_terminal(training) as orders, _Report(training.config.timesteps) as report:
+        return learn_attended(training, orders, report)
 
 
 @contextmanager
@@ -128,8 +147,8 @@ class _Report:
             self._bar.stop()
 
     def __call__(self, progress: RunProgress) -> None:
-        best = f"{progress.best_lap:.2f} s" if progress.best_lap else "none yet"
-        figures = f"{progress.steps_per_second:,.0f} steps/s, {progress.laps} laps, best {best}"
+        best = f", best {progress.best_lap:.2f} s" if progress.best_lap else ""
+        figures = f"{progress.steps_per_second:,.0f} steps/s, {progress.laps} laps{best}"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=progress.steps, figures=figures)
             if progress.note:

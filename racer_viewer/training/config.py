@@ -19,6 +19,9 @@ Algorithm = Literal["ppo", "sac"]
 Starts = Literal["line", "anywhere"]
 Activation = Literal["tanh", "relu"]
 
+PAID_UNITS = 1000.0
+"""Way that a run with `progress_in_units` pays as much for as others for a lap."""
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -89,6 +92,11 @@ class RunConfig:
             raise ConfigError("tracks: at least one circuit is needed")
         if not self.net or min(self.net) < 1:
             raise ConfigError(f"net: sizes of hidden layers, as 64,64; not {self.net}")
+
+    @property
+    def circuits(self) -> tuple[str, ...]:
+        """Those it learns on, each once: one that is there twice is only drawn more often."""
+        return tuple(dict.fromkeys(self.tracks))
 
     def to_json(self) -> str:
         """The content of a run's config.json."""

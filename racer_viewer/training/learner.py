@@ -17,13 +17,11 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from racer_env.engine import ANYWHERE, Simulation, Start, load_circuit
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
-from racer_viewer.training.config import RunConfig
+from racer_viewer.training.config import PAID_UNITS, RunConfig
 from racer_viewer.training.vec_env import SB3VecEnv
 
 Model = PPO | SAC
 
-PAID_UNITS = 1000.0
-"""Way that is worth as much as a lap, with `progress_in_units`."""
 _STARTS = {"line": Start(), "anywhere": ANYWHERE}
 _ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 

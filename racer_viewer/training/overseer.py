@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
-from racer_viewer.agents import load_agent
+from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.training.checkpoints import save_checkpoint
 from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
 from racer_viewer.training.learner import Model
@@ -34,6 +35,7 @@ class Progress:
     steps_per_second: float
     laps: int
     best_lap: float | None
+    """None before there is one, and on several circuits, of which the shortest would win."""
     episodes: int
     evaluation: tuple[Evaluation, ...]
     """The latest one."""
@@ -59,6 +61,8 @@ class Overseer(BaseCallback):
         self._evaluation: tuple[Evaluation, ...] = ()
         self.best: Path | None = None
         self._best_score: Score = (len(self._tracks) + 1, 0.0)
+        self._best_laps: dict[str, float] = {}
+        """By circuit, of the policies that were the best so far."""
         self._saved = self._evaluated = model.num_timesteps
         self._begin_steps, self._begin = model.num_timesteps, run.story.seconds
         self._reported = 0.0
@@ -90,15 +94,32 @@ class Overseer(BaseCallback):
         if self._run.config.evaluate_every and self.num_timesteps > self._evaluated:
             self._evaluate()
 
+    @property
+    def _best_stem(self) -> str:
+        return f"{self._run.config.name}_best"
+
+    def _on_training_start(self) -> None:
+        """What was the best before the run was gone on with is to be beaten first."""
+        best = self._run.folder / f"{self._best_stem}.zip"
+        if self._begin_steps and self._run.config.evaluate_every and best.is_file():
+            try:
+                self._evaluation = self._drive(best)
+            except AgentError:
+                return
+            self.best, self._best_score = best, score(self._evaluation)
+            self._note_best_laps()
+
+    def _drive(self, model: Path) -> tuple[Evaluation, ...]:
+        agent, rewards = load_agent(model), self._run.config.rewards
+        return tuple(evaluate(agent.act, self._tracks, config=rewards, enough_laps=EVALUATED_LAPS))
+
     def _evaluate(self) -> None:
         """Drive what would be saved now; if it laps faster than ever, keep it as the best."""
         candidate = self._save(f"{self._run.config.name}_latest")
         if candidate is None:
             return
-        agent = load_agent(candidate)
-        self._evaluation = tuple(
-            evaluate(agent.act, self._tracks, config=self._run.config.rewards, enough_laps=EVALUATED_LAPS)
-        )
+        self._evaluation = self._drive(candidate)
+        self._tell_laps()
         now = score(self._evaluation)
         self.logger.record("eval/clean_circuits", len(self._evaluation) - now[0])
         for each in self._evaluation:
@@ -106,11 +127,32 @@ class Overseer(BaseCallback):
                 self.logger.record(f"eval/lap_{each.track}", each.best_flying)
         if now < self._best_score:
             self._best_score = now
-            self.best = self._save(f"{self._run.config.name}_best")
+            self.best = self._save(self._best_stem)
+            faster = self._note_best_laps()
             if now[0] < len(self._evaluation):
-                laps = ", ".join(_summary(each) for each in self._evaluation)
-                self._run.story.event("best", f"New best: {laps}", self.num_timesteps)
-                self._tell(f"new best: {laps}")
+                clean = f"{len(self._evaluation) - now[0]} of {len(self._evaluation)} circuits without a fault"
+                text = ", ".join(faster) or clean
+                self._run.story.event("best", f"New best: {text}", self.num_timesteps)
+                self._tell(f"new best: {text}")
+
+    def _tell_laps(self) -> None:
+        """On long circuits no episode of a learning car is a whole lap: these are the only ones there."""
+        story, circuits = self._run.story, self._run.config.circuits
+        for number, each in enumerate(self._evaluation):
+            laps = [lap for episode in each.episodes for lap in episode.flying_laps]
+            story.laps(laps, self.num_timesteps, [number] * len(laps))
+            if laps and "first lap" not in story.known:
+                where = f" on {circuits[number]}" if len(circuits) > 1 else ""
+                story.event("first lap", f"First lap: {laps[0]:.2f} s{where}", self.num_timesteps)
+
+    def _note_best_laps(self) -> list[str]:
+        """Circuits that no best policy was as fast on before, with their new laps, in words."""
+        laps = {each.track: each.best_flying for each in self._evaluation}
+        faster = {
+            name: lap for name, lap in laps.items() if lap is not None and lap < self._best_laps.get(name, math.inf)
+        }
+        self._best_laps.update(faster)
+        return [f"{name} {lap:.2f} s" for name, lap in faster.items()]
 
     def _save(self, stem: str) -> Path | None:
         """A full disk does not end a run: what was saved before stays, and the next time may go better."""
@@ -123,8 +165,10 @@ class Overseer(BaseCallback):
             return None
 
     def _best_lap(self) -> float | None:
-        """Of the cars that learn; on one circuit also of the evaluations, which drive with a steady hand."""
-        evaluated = self._evaluation[0].best_flying if len(self._evaluation) == 1 else None
+        """Of the cars that learn, and of the evaluations, which drive with a steady hand."""
+        if len(self._run.tracks) > 1:
+            return None
+        evaluated = self._evaluation[0].best_flying if self._evaluation else None
         return min(filter(None, (self._metrics.best_lap, evaluated)), default=None)
 
     def _tell(self, note: str = "") -> None:
@@ -142,8 +186,3 @@ class Overseer(BaseCallback):
                 note,
             )
         )
-
-
-def _summary(evaluation: Evaluation) -> str:
-    lap = evaluation.best_flying
-    return f"{evaluation.track} {lap:.2f} s" if lap is not None else f"{evaluation.track} no lap"

@@ -26,7 +26,9 @@ from racer_viewer.training.saved import (
     CONFIG_FILE,
     Checkpoint,
     check_name_is_free,
+    check_steps_left,
     find_checkpoint,
+    folder_of,
     free_name,
     latest_model,
     write_config,
@@ -62,7 +64,7 @@ class Run:
             check_name_is_free(config.name, runs)
         self.config = config if config.name else replace(config, name=free_name(config, runs))
         self.folder = checkpoint.model.parent if checkpoint else runs / self.config.name
-        self.tracks = [load_circuit(name) for name in dict.fromkeys(self.config.tracks)]
+        self.tracks = [load_circuit(name) for name in self.config.circuits]
         """Each once; what cannot be driven is told before anything is written."""
         self.metrics = RacerMetricsCallback()
         self._checkpoint = checkpoint
@@ -71,15 +73,24 @@ class Run:
         self._watch: Overseer | None = None
 
     @classmethod
-    def in_folder(cls, folder: Path) -> Run:
-        """The run that a folder's config.json tells of: from its latest checkpoint, or else from its beginning."""
+    def in_folder(cls, where: Path) -> Run:
+        """The run that a folder's config.json tells of: from its latest checkpoint, or else from its beginning.
+
+        where: the folder, or the checkpoint in it to go on from.
+        """
+        folder = folder_of(where)
         config = load_run_config(folder / CONFIG_FILE)
-        if latest_model(folder) is not None:
-            checkpoint = find_checkpoint(folder, folder.parent)
+        if where != folder or latest_model(folder) is not None:
+            checkpoint = find_checkpoint(where, folder.parent)
             return cls(replace(config, name=config.name or folder.name), folder.parent, checkpoint)
         run = cls(replace(config, name=""), folder.parent)
         run.config, run.folder = replace(config, name=config.name or folder.name), folder
         return run
+
+    @property
+    def on_bridge(self) -> bool:
+        """Whether its cars are elsewhere, and can be neither shown nor paid otherwise."""
+        return self._bridge_url is not None
 
     def stop(self) -> None:
         self._stopped = True
@@ -123,6 +134,8 @@ class Run:
         assert self._watch is not None
         before = self.config.rewards.to_json()
         rewards = parse_config({**before, "weights": {**before["weights"], **weights}})
+        if rewards == self.config.rewards:
+            return
         cars = find_cars(self._watch.training_env)
         simulation = getattr(cars.cars.batch, "simulation", None) if cars else None
         if not isinstance(simulation, Simulation):
@@ -135,7 +148,7 @@ class Run:
             for key, old in before["weights"].items()
             if old != after["weights"][key]
         ]
-        self.story.event("weights", ", ".join(changed) or "the same weights", steps, rewards=after)
+        self.story.event("weights", ", ".join(changed), steps, rewards=after)
         try:
             write_config(self.config, self.folder)
         except OSError as error:
@@ -165,11 +178,9 @@ class Run:
             if self.config.begin_from:
                 begin_from(self.config.begin_from, model, env)
             return 0
+        check_steps_left(self._checkpoint, self.config)
         restore(self._checkpoint, model, env)
-        done = self._checkpoint.steps
-        if done >= self.config.timesteps:
-            raise RacerError(f"{self._checkpoint.model} has learned its {done} steps: ask for more with --timesteps")
-        return done
+        return self._checkpoint.steps
 
     def _run_model(
         self,
@@ -209,7 +220,8 @@ class Run:
         config = self.config
         where = config.tracks[0] if len(self.tracks) == 1 else f"{len(self.tracks)} circuits"
         text = f"Begins: {config.algo.upper()} on {where}, {config.num_cars} cars"
-        self.story.event("begin", text if not done else f"Goes on from {done:,} steps", done)
+        text = text if not done else f"Goes on from {done:,} steps"
+        self.story.event("begin", text, done, circuits=config.circuits)
 
     def _logger(self, model: Model, suffix: str) -> Logger:
         """Figures as progress.csv and for TensorBoard, and in the story; a run that goes on has files of its own."""

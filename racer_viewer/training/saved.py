@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import time
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from racer_env.errors import RacerError
@@ -14,6 +16,8 @@ from racer_viewer.folders import written_whole
 from racer_viewer.training.config import RunConfig, load_run_config
 
 CONFIG_FILE = "config.json"
+REMOVE_TRIES, REMOVE_SECONDS = 20, 0.05
+"""How often, and from one try to the next, a run is removed: Windows keeps files that somebody is just reading."""
 _STEPS = re.compile(r"_(\d+)_steps$")
 
 
@@ -50,6 +54,32 @@ def find_checkpoint(where: Path, runs: Path) -> Checkpoint:
     if not config_file.is_file():
         raise ResumeError(f"{model} has no {CONFIG_FILE} beside it, which says how it was learning")
     return Checkpoint(model, stats, load_run_config(config_file), steps_of(model))
+
+
+def folder_of(where: Path) -> Path:
+    """Of a run, by itself or by a model in it."""
+    return where.parent if where.is_file() else where
+
+
+def config_to_go_on(where: Path, timesteps: int | None = None) -> RunConfig:
+    """Of a run that goes on, from its latest checkpoint, its beginning or a model of it, up to a total of steps.
+
+    timesteps: the new total; None is the one it had. What cannot go on is an error that says so.
+    """
+    config = load_run_config(folder_of(where) / CONFIG_FILE)
+    config = config if timesteps is None else replace(config, timesteps=timesteps)
+    if where.is_file() or latest_model(where) is not None:
+        check_steps_left(find_checkpoint(where, where.parent), config)
+    return config
+
+
+def check_steps_left(checkpoint: Checkpoint, config: RunConfig) -> None:
+    if checkpoint.steps >= config.timesteps:
+        name = config.name or checkpoint.model.parent.name
+        raise ResumeError(
+            f"{name} has learned {checkpoint.steps:,} of {config.timesteps:,} steps: "
+            f"ask for more with --timesteps, as --timesteps {2 * checkpoint.steps}"
+        )
 
 
 def latest_model(folder: Path) -> Path | None:
@@ -91,3 +121,20 @@ def write_config(config: RunConfig, folder: Path) -> None:
     """A run's config.json."""
     with written_whole(folder / CONFIG_FILE) as temporary:
         temporary.write_text(config.to_json(), encoding="utf-8")
+
+
+def remove_run(folder: Path) -> None:
+    """With all that is in it; nobody may learn in it."""
+    problem = "others write there"
+    for _ in range(REMOVE_TRIES):
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:  # somebody else removes it too
+            if not folder.exists():
+                return
+        except OSError as error:
+            problem = error.strerror or str(error)
+        else:
+            return
+        time.sleep(REMOVE_SECONDS)
+    raise RacerError(f"{folder} could not be removed: {problem}")

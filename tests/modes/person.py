@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -9,9 +11,12 @@ import pygame
 
 from racer_viewer.app import App
 from racer_viewer.modes.screen import Screen
+from racer_viewer.ui.intents import Scroll
 
 Kind = TypeVar("Kind", bound=Screen)
 FRAME = 1.0 / 60.0
+LIMIT = 90.0
+"""For anything that is waited for [s]."""
 
 
 class Person:
@@ -32,6 +37,19 @@ class Person:
         for ticks in [15] * whole + [rest] * bool(rest):
             self.app.frame(ticks * FRAME * 1.0000001)
 
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """The window goes on as it does in its own loop."""
+        end = time.monotonic() + LIMIT
+        while not condition():
+            assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}: {self.app.stage.said}"
+            self.frames()
+            time.sleep(0.01)
+
+    def until_top(self, kind: type[Kind]) -> Kind:
+        """Wait until a screen of this kind is on top."""
+        self.until(lambda: isinstance(self.app.stage.top, kind), kind.__name__)
+        return self.top(kind)
+
     def hold(self, *keys: str) -> None:
         for key in keys:
             self._post(pygame.KEYDOWN, key)
@@ -51,8 +69,13 @@ class Person:
         pygame.event.post(pygame.event.Event(pygame.MOUSEMOTION, pos=(x, y), rel=(0, 0), buttons=(0, 0, 0)))
         self.frames()
 
-    def drag(self, dx: int, dy: int) -> None:
-        pygame.event.post(pygame.event.Event(pygame.MOUSEMOTION, pos=(600, 300), rel=(dx, dy), buttons=(1, 0, 0)))
+    def drag(self, dx: int, dy: int, to: tuple[int, int] = (600, 300)) -> None:
+        pygame.event.post(pygame.event.Event(pygame.MOUSEMOTION, pos=to, rel=(dx, dy), buttons=(1, 0, 0)))
+        self.frames()
+
+    def scroll(self, steps: int, x: int, y: int) -> None:
+        """With the mouse here; nothing else is told of where it is."""
+        self.app.stage.top.handle(Scroll(steps, x, y))  # type: ignore[union-attr]
         self.frames()
 
     def click(self, x: int, y: int, button: int = pygame.BUTTON_LEFT) -> None:

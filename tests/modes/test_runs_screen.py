@@ -1,37 +1,38 @@
 """The list of runs: what is known of each, and what can be done with it."""
 
-import shutil
-from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
+import numpy as np
+import pytest
 from person import Person
+from run_folders import make_run
 
-from racer_viewer.agents import load_agent, models_folder
+from racer_env.errors import RacerError
+from racer_viewer.agents import load_agent
+from racer_viewer.modes import compared_runs, run_facts, runs_screen
 from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.more_steps import MoreStepsScreen
 from racer_viewer.modes.runs_screen import RunsScreen
-from racer_viewer.modes.train_screen import TrainScreen
-from racer_viewer.training.presets import preset
-from racer_viewer.training.saved import write_config
-
-
-def make_run(data: Path, name: str) -> Path:
-    """A folder as a run leaves it, with the champion as what it has learned."""
-    folder = data / "runs" / name
-    write_config(replace(preset("ppo"), name=name), folder)
-    for ending in (".zip", "_vecnormalize.npz"):
-        shutil.copy(models_folder() / f"champion{ending}", folder / f"{name}_best{ending}")
-    (folder / "progress.csv").write_text("time/total_timesteps,reward/progress\n8192,0.1\n16384,0.2\n")
-    return folder
+from racer_viewer.modes.train_menu import TrainMenu
+from racer_viewer.modes.train_screen import TrainScreen, open_run
+from racer_viewer.training.live import WatchedRun
 
 
 def runs(person: Person) -> RunsScreen:
-    person.app.stage.push(RunsScreen(person.app.stage))
-    person.frames(5)
+    screen = RunsScreen(person.app.stage)
+    person.app.stage.push(screen)
+    person.until(lambda: not screen.reading, "the list")
+    person.frames(2)
     return person.top(RunsScreen)
 
 
+def labels(screen: RunsScreen) -> list[str]:
+    return [item.label for item in screen.list.items]
+
+
 def test_without_runs_it_says_how_to_make_one(person: Person) -> None:
-    assert [item.label for item in runs(person).list.items] == ["None yet: Train starts one"]
+    assert labels(runs(person)) == ["None yet: Train starts one"]
 
 
 def test_runs_are_listed_with_their_figures_and_damaged_ones_with_their_reason(person: Person) -> None:
@@ -44,13 +45,34 @@ def test_runs_are_listed_with_their_figures_and_damaged_ones_with_their_reason(p
     assert "not JSON" in items["bad"].hint
 
 
+@pytest.mark.slow
 def test_the_best_of_a_run_is_exported_as_something_to_give_away(person: Person) -> None:
     make_run(person.data, "good")
     runs(person)
     person.press("k")
     exported = person.data / "exports" / "good.zip"
-    assert str(exported) in person.app.stage.said
+    person.until(lambda: str(exported) in person.app.stage.said, "the model")
     assert load_agent(exported).normalised
+
+
+def test_an_export_is_made_behind_the_window_and_what_came_of_it_is_told(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = Event()
+
+    def export(folder: Path, exports: Path) -> str:
+        go.wait(60.0)
+        raise RacerError(f"{folder.name} has nothing to give away")
+
+    monkeypatch.setattr(runs_screen, "_export", export)
+    make_run(person.data, "good")
+    runs(person)
+    person.press("k")
+    person.ticks(300)
+    assert person.app.stage.said == "Exporting good ..."
+    person.press("k")
+    go.set()
+    person.until(lambda: "nothing to give away" in person.app.stage.said, "word of it")
 
 
 def test_a_run_is_deleted_only_when_asked_twice(person: Person) -> None:
@@ -62,8 +84,9 @@ def test_a_run_is_deleted_only_when_asked_twice(person: Person) -> None:
     assert folder.is_dir()
     person.press("delete")
     person.choose("Delete")
-    assert not folder.exists()
-    assert [item.label for item in person.top(RunsScreen).list.items] == ["None yet: Train starts one"]
+    person.until(lambda: not folder.exists(), "the run to be gone")
+    screen = person.top(RunsScreen)
+    person.until(lambda: labels(screen) == ["None yet: Train starts one"], "the list to know")
 
 
 def test_marked_runs_are_compared_with_the_one_that_is_opened(person: Person) -> None:
@@ -71,10 +94,86 @@ def test_marked_runs_are_compared_with_the_one_that_is_opened(person: Person) ->
         make_run(person.data, name)
     screen = runs(person)
     person.press("right", "down", "right", "down", "return")
-    train = person.top(TrainScreen)
-    person.frames(3)
+    train = person.until_top(TrainScreen)
+    person.until(lambda: len(train.compared) == 2, "the curves of the others")
     assert train.run.state == "stopped"
     opened = train.run.folder.name
     assert {opened, *(curves.name for curves in train.compared)} == {"one", "two", "three"}
     assert not train.lives
     assert screen in person.app.stage.screens
+
+
+def test_a_learner_that_does_not_answer_holds_up_no_picture(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Event()
+
+    def silent(folder: Path) -> int | None:
+        answer.wait(60.0)
+        return None
+
+    monkeypatch.setattr(run_facts, "running_learner", silent)
+    monkeypatch.setattr(compared_runs, "running_learner", silent)
+    make_run(person.data, "one")
+    screen = RunsScreen(person.app.stage)
+    person.app.stage.push(screen)
+    person.frames(3)
+    assert labels(screen) == ["Looking for runs"]
+    open_run(person.app.stage, make_run(person.data, "two"), [person.data / "runs" / "one"])
+    train = person.until_top(TrainScreen)
+    person.frames(3)
+    assert train.compared == []
+    answer.set()
+    person.until(lambda: len(train.compared) == 1, "the other run")
+
+
+def test_a_run_that_has_all_its_steps_is_asked_for_how_many_more(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int | None] = []
+
+    def go_on(folder: Path, timesteps: int | None = None) -> WatchedRun:
+        asked.append(timesteps)
+        raise RacerError("not today")
+
+    monkeypatch.setattr(WatchedRun, "go_on", go_on)
+    make_run(person.data, "unfinished")
+    make_run(person.data, "finished", timesteps=16_000)
+    runs(person)
+    person.go_to("unfinished")
+    person.press("r")
+    assert "not today" in person.until_top(MessageScreen).text
+    person.choose("OK")
+    person.go_to("finished")
+    person.press("r")
+    offered = [item.label for item in person.top(MoreStepsScreen).list.items]
+    assert offered[0] == "100,000 steps more"
+    assert offered[3] == "As many again: 16,000 steps"
+    person.choose("300,000 steps more")
+    person.until_top(MessageScreen)
+    assert asked == [None, 16_384 + 300_000]
+
+
+def test_a_run_from_before_there_were_stories_has_its_curves(person: Person) -> None:
+    open_run(person.app.stage, make_run(person.data, "old"))
+    train = person.until_top(TrainScreen)
+    np.testing.assert_array_equal(train.run.curves.steps, [8192, 16384])
+    assert train.run.steps == 16384
+
+
+def test_a_run_is_not_compared_with_itself(person: Person) -> None:
+    folder = make_run(person.data, "mine")
+    open_run(person.app.stage, folder)
+    train = person.until_top(TrainScreen)
+    train.compare_with(folder)
+    assert train.compared_folders == []
+    for name, left in (("other", "There is no other run to compare with"), ("third", "other")):
+        person.press("escape")
+        person.top(TrainMenu)
+        person.choose("Compare with")
+        screen = person.top(RunsScreen)
+        person.until(lambda screen=screen, left=left: labels(screen) == [left], left)  # type: ignore[misc]
+        if left == "other":
+            person.press("return")
+            assert train.compared_folders == [person.data / "runs" / "other"]
+        else:
+            person.press("escape")
+        make_run(person.data, name)

@@ -3,13 +3,12 @@
 import os
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from person import Person
+from person import LIMIT, Person
 
 from racer_env.engine import load_circuit
 from racer_viewer.modes.message import MessageScreen
@@ -24,17 +23,6 @@ from racer_viewer.training.config import RunConfig
 from racer_viewer.training.live import running_learner
 from racer_viewer.training.presets import preset
 from racer_viewer.training.saved import write_config
-
-LIMIT = 90.0
-
-
-def until(person: Person, condition: Callable[[], bool], what: str) -> None:
-    """The window goes on as it does in its own loop."""
-    end = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}"
-        person.frames()
-        time.sleep(0.02)
 
 
 def quick(**values: object) -> RunConfig:
@@ -75,14 +63,14 @@ def test_the_first_click_starts_the_quick_preset(person: Person) -> None:
 def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person: Person) -> None:
     screen = training(person, quick(timesteps=30_000))
     pid = screen.run.pid
-    until(person, lambda: screen.run.state == "learning", "the learner")
-    until(person, lambda: len(screen.run.curves.policies) > 2, "some updates")
+    person.until(lambda: screen.run.state == "learning", "the learner")
+    person.until(lambda: len(screen.run.curves.policies) > 2, "some updates")
     assert screen.showcase.race.cars[0].entrant.agent is not None, "the newest policy drives"
-    until(person, lambda: screen.run.swarm() is not None, "the cars that learn")
+    person.until(lambda: screen.run.swarm() is not None, "the cars that learn")
     for layout in Layout:
         screen.layout = layout
         person.frames(2)
-    until(person, lambda: isinstance(person.app.stage.top, TrainEndScreen), "the end")
+    person.until(lambda: isinstance(person.app.stage.top, TrainEndScreen), "the end")
     assert screen.run.state == "finished"
     assert screen.run.steps >= 30_000
     person.choose("See the training again")
@@ -94,29 +82,29 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     person.choose("Race it")
     play = person.top(PlayScreen)
     assert [entrant.name for entrant in play.setup.entrants] == ["You", "mine"]
-    until(person, lambda: gone(pid), "the learner to be gone")
+    person.until(lambda: gone(pid), "the learner to be gone")
 
 
 @pytest.mark.slow
 def test_what_can_be_done_while_it_learns(person: Person) -> None:
     screen = training(person, quick())
-    until(person, lambda: len(screen.run.curves.policies) > 3, "some updates")
+    person.until(lambda: len(screen.run.curves.policies) > 3, "some updates")
     person.press("space")
-    until(person, lambda: screen.run.state == "paused", "the pause")
+    person.until(lambda: screen.run.state == "paused", "the pause")
     person.press("space")
-    until(person, lambda: screen.run.state == "learning", "it to go on")
+    person.until(lambda: screen.run.state == "learning", "it to go on")
     person.press("-", "-", "-")
     assert screen.run.state == "learning"
     before, begin = screen.run.steps, time.monotonic()
-    until(person, lambda: time.monotonic() - begin > 1.5, "real time")
+    person.until(lambda: time.monotonic() - begin > 1.5, "real time")
     assert screen.run.steps - before < 16 * 60 * 6, "real time is some thousand steps a second at most"
     person.press("=", "=", "=", "k")
-    until(person, lambda: any(event.kind == "checkpoint" for event in screen.run.curves.events), "a checkpoint")
+    person.until(lambda: any(event.kind == "checkpoint" for event in screen.run.curves.events), "a checkpoint")
     person.press("left", "left")
     assert [car.entrant.ghost for car in screen.showcase.race.cars] == [False, True], "then and now"
     person.press("t")
     person.hold("up")
-    until(person, lambda: float(screen.after.car["speed"]) > 20.0, "the person to drive")
+    person.until(lambda: float(screen.after.car["speed"]) > 20.0, "the person to drive")
     person.let_go("up")
     assert [car.entrant.name for car in screen.showcase.race.cars] == ["You", "newest"]
     person.press("t", "escape")
@@ -125,9 +113,9 @@ def test_what_can_be_done_while_it_learns(person: Person) -> None:
     person.top(WeightsScreen)
     person.press("right", "right")
     person.choose("Apply")
-    until(person, lambda: any(event.kind == "weights" for event in screen.run.curves.events), "the new weights")
+    person.until(lambda: any(event.kind == "weights" for event in screen.run.curves.events), "the new weights")
     screen.run.stop(discard=True)
-    until(person, lambda: not screen.run.folder.exists(), "the folder to be removed")
+    person.until(lambda: not screen.run.folder.exists(), "the folder to be removed")
 
 
 @pytest.mark.slow
@@ -135,7 +123,7 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     import pygame
 
     screen = training(person, quick())
-    until(person, lambda: len(screen.run.curves.policies) > 1, "some updates")
+    person.until(lambda: len(screen.run.curves.policies) > 1, "some updates")
     pygame.event.post(pygame.event.Event(pygame.QUIT))
     person.frames()
     person.top(LeaveTrainingScreen)
@@ -152,30 +140,30 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     person.choose("Train")
     person.choose("Runs")
     runs = person.top(RunsScreen)
-    until(person, lambda: [item.label for item in runs.list.items] == ["mine"], "the list")
+    person.until(lambda: [item.label for item in runs.list.items] == ["mine"], "the list")
     person.press("return")
-    again = person.top(TrainScreen)
+    again = person.until_top(TrainScreen)
     assert again is not screen
-    until(person, lambda: again.run.state == "learning" and len(again.run.curves.policies) > 1, "the run again")
+    person.until(lambda: again.run.state == "learning" and len(again.run.curves.policies) > 1, "the run again")
     again.run.stop()
-    until(person, lambda: isinstance(person.app.stage.top, TrainEndScreen), "its end")
-    until(person, lambda: gone(pid), "the learner to be gone")
+    person.until(lambda: isinstance(person.app.stage.top, TrainEndScreen), "its end")
+    person.until(lambda: gone(pid), "the learner to be gone")
 
 
 @pytest.mark.slow
 def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> None:
     screen = training(person, quick())
-    until(person, lambda: bool(list(screen.run.folder.glob("*_steps.zip"))), "a checkpoint")
+    person.until(lambda: bool(list(screen.run.folder.glob("*_steps.zip"))), "a checkpoint")
     assert screen.run.pid is not None
     os.kill(screen.run.pid, signal.SIGKILL)
-    until(person, lambda: isinstance(person.app.stage.top, TrainEndScreen), "the bad news")
+    person.until(lambda: isinstance(person.app.stage.top, TrainEndScreen), "the bad news")
     end = person.top(TrainEndScreen)
     assert end.title == "The training has failed"
     assert end.subtitle
     steps = float(np.max(screen.run.curves.policies))
     person.choose("Resume")
-    again = person.top(TrainScreen)
-    until(person, lambda: again.run.state == "learning" and again.run.steps > steps, "it to go on")
+    again = person.until_top(TrainScreen)
+    person.until(lambda: again.run.state == "learning" and again.run.steps > steps, "it to go on")
     pid = again.run.pid
     person.app.close()
     end_at = time.monotonic() + LIMIT
@@ -193,7 +181,7 @@ def test_a_run_on_several_circuits_shows_any_of_them(person: Person) -> None:
     folder = person.data / "runs" / "many"
     write_config(replace(preset("ppo"), name="many", tracks=("track-01", "track-02", "track-01", "track-03")), folder)
     open_run(person.app.stage, folder)
-    screen = person.top(TrainScreen)
+    screen = person.until_top(TrainScreen)
     person.press("page down")
     person.frames(3)
     assert screen.showcase.track is load_circuit("track-02")

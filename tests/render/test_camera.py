@@ -58,6 +58,22 @@ def test_a_fast_car_is_seen_from_farther_away_and_has_room_ahead(track: Track) -
     assert fast.to_screen(0.0, 0.0)[0] == pytest.approx(0.25 * SIZE[0])
 
 
+def test_where_it_does_not_zoom_every_car_is_looked_at_as_a_fast_one(track: Track) -> None:
+    camera = Camera()
+    camera.zooms = False
+    for speed in (0.0, 160.0, 30.0):
+        assert ticked(camera, snapshot_of(track, speed=speed), 60).look(SIZE).scale == pytest.approx(FAST_SCALE)
+
+
+def test_no_panel_lies_on_the_followed_car(track: Track) -> None:
+    for direction in (-1.0, 1.0):
+        camera = ticked(Camera(), snapshot_of(track, vx=160.0 * direction, speed=160.0), 1)
+        camera.insets = Insets(left=248, right=248)
+        assert 248 < camera.look((720, 600)).to_screen(0.0, 0.0)[0] < 720 - 248
+        wide = camera.look(SIZE).to_screen(0.0, 0.0)[0]
+        assert wide == pytest.approx((0.5 - 0.25 * direction) * SIZE[0]), "where there is room, it looks ahead as ever"
+
+
 def test_a_larger_window_shows_the_same_larger(track: Track) -> None:
     camera = ticked(Camera(), snapshot_of(track, vx=90.0, speed=90.0), 1)
     small, large = camera.look((640, 360)), camera.look((2560, 1440))

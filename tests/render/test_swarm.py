@@ -11,7 +11,9 @@ import pytest
 from racer_env.engine import ANYWHERE, Driver, Simulation, Track, load_circuit
 from racer_viewer.curves import SWARM_CAR, Swarm
 from racer_viewer.render.camera import Insets
+from racer_viewer.render.heat import Heat
 from racer_viewer.render.swarm import SwarmOptions, SwarmScene
+from racer_viewer.render.swarm_backdrop import REFRESHED
 from racer_viewer.render.swarm_colours import quality_colours
 from racer_viewer.render.swarm_legend import Legend
 from racer_viewer.render.swarm_motion import LONGEST_GLIDE, MARK_LIFE, MARKS, RECENT, TRAIL, SwarmMotion
@@ -305,6 +307,30 @@ def test_heat_is_shown_below_the_cars_where_they_drove(scene: SwarmScene, draw: 
     assert len(warm) > 300
     scene.reset()
     np.testing.assert_array_equal(draw(HEAT), cold)
+
+
+def test_heat_is_coloured_in_the_time_after_a_picture_where_there_is_any(
+    track: Track, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, surface, coloured = SwarmScene(Theme()), pygame.Surface(SIZE, depth=32), []
+    scene.prepare(track, SIZE[1])
+    layer = Heat.layer
+    monkeypatch.setattr(Heat, "layer", lambda *given: coloured.append(given) or layer(*given))
+
+    def draw_later() -> int:
+        """How often heat was coloured for a picture."""
+        for tick in range(2 * REFRESHED):
+            scene.tick(swarm(scene._tick, {"x": 2.0 * tick - 140.0, "episode": scene._tick}))
+        before = len(coloured)
+        scene.draw(surface, track, HEAT)
+        return len(coloured) - before
+
+    assert draw_later() == draw_later() == 1, "nobody had time before"
+    while scene.draw_ahead():
+        pass
+    assert draw_later() == 0
+    assert [scene.draw_ahead() for _ in range(3)] == [True, True, False], "coloured, and laid on the ground"
+    assert len(coloured) == 3
 
 
 def test_a_car_that_changes_circuits_leaves_its_heat_where_it_was(scene: SwarmScene, draw: Draw) -> None:

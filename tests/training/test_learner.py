@@ -6,8 +6,8 @@ import pytest
 from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.bench.bridge import bridge_process
-from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.learner import PAID_UNITS, make_env, make_model
+from racer_viewer.training.config import PAID_UNITS, RunConfig, parse_run_config
+from racer_viewer.training.learner import make_env, make_model
 
 
 def config(**settings: object) -> RunConfig:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pygame
 from numpy.typing import NDArray
@@ -48,10 +50,18 @@ class Chart:
 
     span: steps at both ends. smoothing: weight of the past in moving averages, 0 to 0.99. What is far from all else
     may lie outside the frame; a small arrow at its edge shows where.
+
+    at_once: else the picture is empty, and is drawn by as many calls of `draw_part` as it takes.
     """
 
     def __init__(
-        self, theme: Theme, size: tuple[int, int], content: Content, span: tuple[float, float], smoothing: float = 0.6
+        self,
+        theme: Theme,
+        size: tuple[int, int],
+        content: Content,
+        span: tuple[float, float],
+        smoothing: float = 0.6,
+        at_once: bool = True,
     ) -> None:
         self.theme, self.content = theme, content
         self.smoothing = min(MOST_SMOOTHING, max(0.0, smoothing))
@@ -59,10 +69,13 @@ class Chart:
         self.picture = theme.panel(*size)
         self.axes, self._value_step = self._fitted_axes(size, span)
         self.marks = placed(content.marks, self.axes, theme.px(APART))
-        self._draw_title(size[0])
-        if self.axes.frame.width > 0 and self.axes.frame.height > 0:
-            self._draw_frame()
-            self._draw_values()
+        self._parts = self._drawn_parts()
+        while at_once and self.draw_part():
+            pass
+
+    def draw_part(self) -> bool:
+        """The next part of the picture, at most a millisecond or so; False when it is whole."""
+        return next(self._parts, False)
 
     def smoothed(self, line: Line) -> Floats:
         """What is drawn of a line in the first place."""
@@ -77,6 +90,19 @@ class Chart:
             parts = moving_averages(stack.parts, self.smoothing) if self.smoothing else stack.parts
             self._smooth[stack] = parts
         return self._smooth[stack]
+
+    def _drawn_parts(self) -> Iterator[bool]:
+        """Draws, and stops between two parts."""
+        self._draw_title(self.picture.get_width())
+        if self.axes.frame.width <= 0 or self.axes.frame.height <= 0:
+            return
+        self._draw_frame()
+        self.picture.set_clip(self.axes.frame)
+        draw_poles(self.picture, self.theme, self.marks, self.axes.frame)
+        yield True
+        yield from self._draw_values()
+        self.picture.set_clip(None)
+        draw_flags(self.picture, self.theme, self.marks, self.axes.frame)
 
     def _fitted_axes(self, size: tuple[int, int], span: tuple[float, float]) -> tuple[Axes, float]:
         """The axes in the room that labels leave, and the distance of the ticks of the values."""
@@ -172,23 +198,21 @@ class Chart:
         edge = self.theme.px(4)
         return max(edge, min(x - width // 2, self.picture.get_width() - edge - width))
 
-    def _draw_values(self) -> None:
-        frame = self.axes.frame
-        self.picture.set_clip(frame)
-        draw_poles(self.picture, self.theme, self.marks, frame)
+    def _draw_values(self) -> Iterator[bool]:
         if self.content.stack is not None:
-            self._draw_stack(self.content.stack)
+            yield from self._draw_stack(self.content.stack)
         for dots in self.content.dots:
             self._draw_dots(dots)
+            yield True
         for line in self.content.lines:
             if line.smooth and self.smoothing:
                 faint = blend(self.theme.palette.panel[:3], line.colour, RAW_SHADE)
                 self._draw_line(line, line.ys, faint, RAW_WIDTH, COARSE)
+                yield True
         for line in self.content.lines:
             self._draw_line(line, self.smoothed(line), line.colour, LINE_WIDTH)
             self._draw_arrows(line.colour, line.xs, line.ys)
-        self.picture.set_clip(None)
-        draw_flags(self.picture, self.theme, self.marks, frame)
+            yield True
 
     def _draw_line(self, line: Line, ys: Floats, colour: Colour, width: float, slices: int = FINE) -> None:
         there = np.isfinite(ys) if line.joined or line.stepped else slice(None)
@@ -206,7 +230,7 @@ class Chart:
         faint = blend(self.theme.palette.panel[:3], dots.colour, ARROW_SHADE)
         self._draw_arrows(faint, dots.xs, dots.ys)
 
-    def _draw_stack(self, stack: Stack) -> None:
+    def _draw_stack(self, stack: Stack) -> Iterator[bool]:
         """The first value counts from the beginning: it is a mean since then."""
         if not len(stack.xs):
             return
@@ -218,12 +242,14 @@ class Chart:
             rows = self.axes.ys(np.vstack([ends[:1], ends]))
             edges = np.stack([np.interp(columns, places, row, left=np.nan, right=np.nan) for row in rows.T], axis=1)
             draw_areas(self.picture, faint, columns, edges, base)
+            yield True
             starts = np.hstack([np.full((len(edges), 1), base), edges[:, :-1]])
             heights = np.nan_to_num(np.abs(edges - starts))
             outlines, width = np.where(heights >= 0.5, edges, np.nan), OUTLINE_WIDTH * self.theme.scale
             for number in np.flatnonzero(heights.max(axis=0) >= LEAST_OUTLINED * width).tolist():
                 colour = stack.colours[number]
                 draw_line(self.picture, colour, columns.astype(np.float64), outlines[:, number], width, COARSE)
+                yield True
 
     def _draw_arrows(self, colour: Colour, steps: Floats, values: Floats) -> None:
         """Where something is above or below the frame, one for all that are close to each other."""

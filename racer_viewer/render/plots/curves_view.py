@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,23 +30,31 @@ Key = tuple[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, eq=False)
+class _Shown:
+    """What the picture of a chart depends on besides its size."""
+
+    runs: tuple[Curves, ...] = (Curves(),)
+    smoothing: float = 0.0
+    circuit: str = ""
+
+    def is_same_as(self, other: _Shown) -> bool:
+        if len(self.runs) != len(other.runs) or any(a is not b for a, b in zip(self.runs, other.runs, strict=True)):
+            return False
+        return (self.smoothing, self.circuit) == (other.smoothing, other.circuit)
+
+
+@dataclass(frozen=True, eq=False)
 class _Drawn:
-    """A chart, and what its picture depends on besides its size."""
-
     chart: Chart
-    runs: tuple[Curves, ...]
-    smoothing: float
-
-    def shows(self, runs: tuple[Curves, ...], smoothing: float) -> bool:
-        same = len(runs) == len(self.runs) and all(a is b for a, b in zip(runs, self.runs, strict=True))
-        return same and smoothing == self.smoothing
+    shown: _Shown
 
 
 class CurvesView:
-    """Charts in a grid that fits a rectangle. What was drawn is kept until the runs, its size or the smoothing change.
+    """Charts in a grid that fits a rectangle. What was drawn is kept until what it shows or its size changes.
 
-    In each frame one chart is drawn anew if there is need: one that has never been drawn at its size, which is an
-    empty plate until then, or else the one that has waited longest.
+    A chart that was never drawn at its size is an empty plate until its turn comes, one in a frame. Others are drawn
+    anew one after the other, and each part by part: in the time that is left after a frame (`draw_ahead`), or one part
+    in a frame if nobody calls that. Until such a chart is whole, the one before it is shown.
 
     focus: the name of a chart, of `CHARTS`, that is shown alone. patient: all charts are drawn anew at once, for
     pictures and films. redraws: how many charts were drawn so far.
@@ -58,6 +67,11 @@ class CurvesView:
         self._patient = patient
         self._drawn: dict[Key, _Drawn] = {}
         """The newest is the last."""
+        self._coming: tuple[Key, _Drawn] | None = None
+        """Not whole yet."""
+        self._wanted = _Shown()
+        self._helped = False
+        """Whether time was left since the last frame."""
         self._places: dict[str, pygame.Rect] = {}
         self._plates: dict[tuple[int, int], pygame.Surface] = {}
         self._legend: tuple[tuple[object, ...], pygame.Surface] | None = None
@@ -70,12 +84,17 @@ class CurvesView:
         hover: tuple[int, int] | None = None,
         smoothing: float = 0.6,
         at: float | None = None,
+        circuit: str = "",
     ) -> None:
-        """Into a rectangle of the surface. hover: the mouse. at: steps at which there is a line in all charts."""
+        """Into a rectangle of the surface. hover: the mouse. at: steps at which there is a line in all charts.
+
+        circuit: whose times are shown, of runs that learn on several.
+        """
         runs = tuple(runs) or (Curves(),)
         area = pygame.Rect(rect).clip(surface.get_rect())
         self._places = self._arranged(area, runs)
-        self._bring_up_to_date(runs, smoothing)
+        self._wanted = _Shown(runs, smoothing, circuit)
+        self._bring_up_to_date()
         clip = surface.get_clip()
         surface.set_clip(area.clip(clip))
         if len(runs) > 1:
@@ -87,6 +106,14 @@ class CurvesView:
                 self._draw_moment(surface, chart, place, at)
         self._draw_hover(surface, area, hover)
         surface.set_clip(clip)
+
+    def draw_ahead(self) -> bool:
+        """Draw a part of a chart that is out of date, about a millisecond; False if there is none.
+
+        To be called when a frame has time left, so that no later one needs it.
+        """
+        self._helped = True
+        return self._draw_part()
 
     def chart_at(self, x: int, y: int) -> float | None:
         """The steps at a pixel of the surface that was drawn on last; None where there is no chart."""
@@ -116,18 +143,48 @@ class CurvesView:
         places = grid(area, len(names), self.theme.px(GAP), self.theme.scale)
         return dict(zip(names, places, strict=False))
 
-    def _bring_up_to_date(self, runs: tuple[Curves, ...], smoothing: float) -> None:
-        keys = [(name, place.size) for name, place in self._places.items()]
-        missing = [key for key in keys if key not in self._drawn]
-        stale = [key for key, drawn in self._drawn.items() if key in keys and not drawn.shows(runs, smoothing)]
-        for key in (missing + stale)[: None if self._patient else 1]:
-            self._draw_anew(key, runs, smoothing)
+    def _bring_up_to_date(self) -> None:
+        if self._patient:
+            while self._draw_part():
+                pass
+        elif any(key not in self._drawn for key in self._keys):
+            drawn = self.redraws
+            while self.redraws == drawn:
+                self._draw_part()
+        elif not self._helped:
+            self._draw_part()
+        self._helped = False
 
-    def _draw_anew(self, key: Key, runs: tuple[Curves, ...], smoothing: float) -> None:
+    @property
+    def _keys(self) -> list[Key]:
+        return [(name, place.size) for name, place in self._places.items()]
+
+    def _draw_part(self) -> bool:
+        """Go on with the chart that is in the making, or begin with the next one; False if there is none."""
+        keys = self._keys
+        if self._coming is None or self._coming[0] not in keys:
+            key = self._next_of(keys)
+            self._coming = None if key is None else (key, self._begun(key))
+            return key is not None
+        key, coming = self._coming
+        if not coming.chart.draw_part():
+            self._coming = None
+            self._keep(key, coming)
+        return True
+
+    def _next_of(self, keys: list[Key]) -> Key | None:
+        missing = (key for key in keys if key not in self._drawn)
+        stale = (key for key, drawn in self._drawn.items() if key in keys and not drawn.shown.is_same_as(self._wanted))
+        return next(itertools.chain(missing, stale), None)
+
+    def _begun(self, key: Key) -> _Drawn:
+        (name, size), wanted = key, self._wanted
+        content = content_of(name, wanted.runs, self.theme.palette, wanted.circuit)
+        return _Drawn(Chart(self.theme, size, content, span(wanted.runs), wanted.smoothing, at_once=False), wanted)
+
+    def _keep(self, key: Key, drawn: _Drawn) -> None:
         self._drawn.pop(key, None)
-        name, size = key
-        chart = Chart(self.theme, size, content_of(name, runs, self.theme.palette), span(runs), smoothing)
-        self._drawn[key] = _Drawn(chart, runs, smoothing)
+        self._drawn[key] = drawn
         self.redraws += 1
         while len(self._drawn) > CHARTS_KEPT:
             self._drawn.pop(next(iter(self._drawn)))

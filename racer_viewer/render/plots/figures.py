@@ -95,9 +95,14 @@ def run_colours(runs: Sequence[Curves], palette: Palette) -> list[Colour]:
     return [palette.cars[number % len(palette.cars)] for number in range(len(runs))]
 
 
-def content_of(chart: str, runs: Sequence[Curves], palette: Palette) -> Content:
-    """What there is to draw in one of the `CHARTS`."""
-    return _CONTENTS[chart](runs, palette) if chart in _CONTENTS else _figure(FIGURES[chart], runs, palette)
+def content_of(chart: str, runs: Sequence[Curves], palette: Palette, circuit: str = "") -> Content:
+    """What there is to draw in one of the `CHARTS`.
+
+    circuit: whose times are shown of runs that learn on several: those of different ones say nothing about each other.
+    """
+    if chart in _TIMES:
+        return _TIMES[chart](runs, palette, circuit)
+    return _reward(runs, palette) if chart == "reward" else _figure(FIGURES[chart], runs, palette)
 
 
 def _figure(figure: Figure, runs: Sequence[Curves], palette: Palette) -> Content:
@@ -139,11 +144,11 @@ def _reward(runs: Sequence[Curves], palette: Palette) -> Content:
     )
 
 
-def _laps(runs: Sequence[Curves], palette: Palette) -> Content:
+def _laps(runs: Sequence[Curves], palette: Palette, circuit: str) -> Content:
     several = len(runs) > 1
     dots, lines = [], []
     for run, colour in zip(runs, run_colours(runs, palette), strict=True):
-        steps, times = lap_times(run)
+        steps, times = lap_times(run, circuit)
         name = f"{_name(run, runs)} lap".strip()
         shade = blend(palette.panel[:3], colour, 0.6) if several else colour
         dots.append(Dots(name, shade, steps, times))
@@ -158,7 +163,7 @@ def _laps(runs: Sequence[Curves], palette: Palette) -> Content:
             )
         )
     return Content(
-        "LAP TIMES",
+        f"LAP TIMES{_on(runs, circuit)}",
         SECONDS,
         tuple(lines),
         tuple(dots),
@@ -169,10 +174,11 @@ def _laps(runs: Sequence[Curves], palette: Palette) -> Content:
     )
 
 
-def lap_times(run: Curves) -> tuple[Floats, Floats]:
-    """Steps and times [s] of all laps, or where only figures are kept, of the best one of each update."""
+def lap_times(run: Curves, circuit: str = "") -> tuple[Floats, Floats]:
+    """Steps and times [s] of all laps on a circuit, or where only figures are kept, of the best one of each update."""
     if len(run.laps):
-        return run.laps[:, 0], run.laps[:, 1]
+        laps = run.laps_on(circuit)
+        return laps[:, 0], laps[:, 1]
     best = _values(run, BEST_LAP)
     there = np.isfinite(best)
     return run.steps[there], best[there]
@@ -192,19 +198,19 @@ def _latest_laps(dots: Sequence[Dots], lines: Sequence[Line], palette: Palette) 
     )
 
 
-def _sectors(runs: Sequence[Curves], palette: Palette) -> Content:
+def _sectors(runs: Sequence[Curves], palette: Palette, circuit: str) -> Content:
     """The median of the last laps, sector by sector."""
     several = len(runs) > 1
     lines = []
     for run, colour in zip(runs, run_colours(runs, palette), strict=True):
-        steps, medians = sector_medians(run.sectors)
+        steps, medians = sector_medians(run.sectors_on(circuit))
         for number in range(SECTORS):
             name = f"{_name(run, runs)} sector {number + 1}".strip()
             own = colour if several else palette.series[_SECTOR_SERIES[number]]
             dash = SECTOR_DASHES[number] if several else 0.0
-            lines.append(Line(name, own, steps, medians[:, number], smooth=False, dash=dash))
+            lines.append(Line(name, own, steps, medians[:, number], joined=True, dash=dash))
     return Content(
-        "SECTOR TIMES",
+        f"SECTOR TIMES{_on(runs, circuit)}",
         SECONDS,
         tuple(lines),
         marks=_marks(runs, palette, EVERYWHERE),
@@ -220,12 +226,30 @@ _SECTOR_SERIES = (1, 3, 4)
 
 
 def sector_medians(sectors: Floats) -> tuple[Floats, Floats]:
-    """Steps (n,) and times (n, SECTORS) [s]: the medians of laps that follow each other."""
-    rows = sectors[np.isfinite(sectors).all(axis=1)]
+    """Steps (n,) and times (n, SECTORS) [s]: the medians of laps that follow each other.
+
+    Of a lap that was begun or ended on the way, those sectors count that were driven as a whole. NaN where no lap has.
+    """
+    rows = sectors[np.isfinite(sectors[:, 1:]).any(axis=1)]
     together = min(max(LEAST_LAPS, len(rows) // MEDIANS), max(1, len(rows) // SHARE_OF_LAPS))
     count = len(rows) // together
     last = rows[len(rows) - count * together :].reshape(count, together, 1 + SECTORS)
-    return last[:, -1, 0], np.median(last[:, :, 1:], axis=1) if count else np.zeros((0, SECTORS))
+    return last[:, -1, 0], _medians(last[:, :, 1:])
+
+
+def _medians(groups: Floats) -> Floats:
+    """(n, k) of groups (n, m, k), without what is missing; NaN where all is. Many times faster than numpy's own."""
+    if not len(groups):
+        return np.zeros((0, groups.shape[2]))
+    rising = np.sort(groups, axis=1)  # what is missing comes last
+    there = np.isfinite(groups).sum(axis=1, keepdims=True)
+    low, high = (np.take_along_axis(rising, np.maximum(0, each), axis=1) for each in ((there - 1) // 2, there // 2))
+    return np.where(there > 0, (low + high) / 2.0, np.nan)[:, 0]
+
+
+def _on(runs: Sequence[Curves], circuit: str) -> str:
+    """For the title of a chart that does not show all circuits."""
+    return f" ON {circuit.upper()}" if any(len(run.circuits) > 1 for run in runs) else ""
 
 
 def _values(run: Curves, key: str) -> Floats:
@@ -264,8 +288,4 @@ def _marks(runs: Sequence[Curves], palette: Palette, kinds: Sequence[str] | None
     )
 
 
-_CONTENTS: Mapping[str, Callable[[Sequence[Curves], Palette], Content]] = {
-    "reward": _reward,
-    "laps": _laps,
-    "sectors": _sectors,
-}
+_TIMES: Mapping[str, Callable[[Sequence[Curves], Palette, str], Content]] = {"laps": _laps, "sectors": _sectors}

@@ -28,7 +28,10 @@ WIDTH, DOT, EDGE = 1.6, 2.4, 3
 
 
 class SmallCurve:
-    """How the best lap of a run fell, or while it has no laps, how its reward rose. Each picture is kept."""
+    """How the best lap of a run fell, or while it has no laps, how its reward rose. Each picture is kept.
+
+    Of a run on several circuits it is the reward, too: their times say nothing about each other.
+    """
 
     def __init__(self, theme: Theme) -> None:
         self.theme = theme
@@ -47,7 +50,7 @@ class SmallCurve:
         if frame.width <= 0 or frame.height <= 0:
             return picture
         steps, times = lap_times(curves)
-        if len(times):
+        if len(times) and len(curves.circuits) < 2:
             self._draw_laps(picture, Axes(frame, span((curves,)), *_apart(*lap_limits(times))), steps, times)
             return picture
         steps, rewards = _rewards(curves)

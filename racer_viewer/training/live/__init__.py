@@ -1,10 +1,10 @@
 """Watching a run while it learns. What is here needs no torch: a window uses it.
 
-`WatchedRun` is the window's side; the process that learns is `learn_command`, with `conductor`, `narrator` and
-`swarm_callback`, which do need it.
+`WatchedRun` is the window's side; the process that learns, at a terminal or by `learn_command`, does so with
+`attended`, `conductor`, `narrator` and `swarm_callback`, which do need it.
 """
 
-from racer_viewer.training.live.greeting import running_learner
+from racer_viewer.training.live.claim import running_learner
 from racer_viewer.training.live.reading import load_curves
 from racer_viewer.training.live.watched import RunState, WatchedRun
 

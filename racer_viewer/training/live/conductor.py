@@ -13,7 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from racer_env.engine import TICKS_PER_SECOND
 from racer_env.errors import RacerError
 from racer_viewer.training.live.greeting import Message
-from racer_viewer.training.live.orders import DISCARD, PACE, PAUSE, RESUME, SAVE, STOP, WEIGHTS, Orders
+from racer_viewer.training.live.orders import DISCARD, LEFT, PACE, PAUSE, RESUME, SAVE, STOP, WEIGHTS, Orders
 
 if TYPE_CHECKING:
     from racer_viewer.training.run import Run
@@ -22,6 +22,8 @@ WAIT_SECONDS = 0.1
 """At most until it is seen whether somebody still looks, or a signal came."""
 MOST_BEHIND = 0.1
 """Seconds that a paced run catches up after an update, at full speed."""
+SLOWEST = 0.01
+"""Times real time."""
 
 
 class Conductor(BaseCallback):
@@ -37,11 +39,18 @@ class Conductor(BaseCallback):
             PAUSE: self._pause,
             RESUME: self._resume,
             SAVE: lambda message: self._run.save_now(),
-            PACE: self._set_pace,
+            PACE: lambda message: self._set_pace(message["times"]),
             WEIGHTS: self._set_weights,
             STOP: lambda message: self._run.stop(),
             DISCARD: lambda message: self._run.discard(),
+            LEFT: self._go_on_unseen,
         }
+
+    def hear_the_rest(self) -> None:
+        """What was asked for after the last tick: of all that, only to discard the run can still be done."""
+        while not self._orders.queue.empty():
+            if self._orders.queue.get().get("do") == DISCARD:
+                self._run.discard()
 
     def _on_step(self) -> bool:
         while not self._orders.queue.empty():
@@ -89,10 +98,15 @@ class Conductor(BaseCallback):
             self._paused = False
             self._run.story.resume(self.num_timesteps)
 
-    def _set_pace(self, message: Message) -> None:
-        times: Any = message["times"]
-        self._ticks_per_second = math.inf if times is None else max(float(times), 0.01) * TICKS_PER_SECOND
+    def _set_pace(self, times: Any) -> None:
+        self._ticks_per_second = math.inf if times is None else max(float(times), SLOWEST) * TICKS_PER_SECOND
         self._next_tick = time.monotonic()
+        self._orders.note_pace(None if times is None else self._ticks_per_second / TICKS_PER_SECOND)
+
+    def _go_on_unseen(self, message: Message) -> None:
+        """Nobody waits for a picture any more: at full speed."""
+        self._set_pace(None)
+        self._resume(message)
 
     def _set_weights(self, message: Message) -> None:
         self._run.change_weights(message["weights"], self.num_timesteps)

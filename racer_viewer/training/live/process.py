@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from racer_viewer.training.live.files import LEARNER_FILE, LOG_FILE, SWARM_FILE
-from racer_viewer.training.saved import ResumeError, latest_model, steps_of
+from racer_viewer.packaged import own_command
+from racer_viewer.training.live.files import LOG_FILE
+from racer_viewer.training.saved import ResumeError, folder_of, latest_model, steps_of
 
 USAGE_ERROR = 2
 """Exit code of a learner that says itself what was wrong."""
@@ -15,19 +16,15 @@ USAGE_ERROR = 2
 Learner = subprocess.Popen[bytes]
 
 
-def own_command() -> list[str]:
-    """How this program is started once more: by the same interpreter, or, where it was frozen, by itself."""
-    return [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "racer_viewer"]
+def start_learner(where: Path) -> Learner:
+    """In a session of its own, so that Ctrl-C in the window's terminal does not reach it.
 
-
-def start_learner(folder: Path) -> Learner:
-    """In a session of its own, so that Ctrl-C in the window's terminal does not reach it."""
-    for name in (LEARNER_FILE, SWARM_FILE):
-        (folder / name).unlink(missing_ok=True)  # of a learner that was killed
-    with (folder / LOG_FILE).open("wb") as log:
+    where: the folder of a run, or the model of it to go on from. Its standard input is its leash.
+    """
+    with (folder_of(where) / LOG_FILE).open("wb") as log:
         return subprocess.Popen(
-            [*own_command(), "learn", str(folder.absolute())],
-            stdin=subprocess.DEVNULL,
+            [*own_command(), "learn", str(where.absolute())],
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,

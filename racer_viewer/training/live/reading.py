@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,12 @@ from typing import Any
 import numpy as np
 import orjson
 
-from racer_viewer.curves import SECTORS, Curves, Event, Floats
+from racer_viewer.curves import SECTORS, UNKNOWN, Curves, Event, Floats
 from racer_viewer.training.live.files import EVENT, LAPS, NETWORK, POLICY, STORY_FILE, UPDATE
+from racer_viewer.training.live.progress_files import read_progress
 
 CHUNK = 2**20
 """Bytes that are read at once: other threads of a window shall not wait for long."""
-_SUFFIX = re.compile(r"progress(?:_(\d+))?\.csv")
 
 
 class GrowingRows:
@@ -37,6 +35,10 @@ class GrowingRows:
         self._rows[self.count] = row
         self.count += 1
 
+    def extend(self, rows: Floats) -> None:
+        for row in rows:
+            self.append(row)
+
     def keep(self, count: int) -> None:
         """Only the first so many."""
         self._rows, self.count = self._rows.copy(), min(count, self.count)
@@ -50,8 +52,10 @@ class StoryReader:
     """Reads live.jsonl from where it was left, and makes curves of it.
 
     begins: how often the run was begun or gone on with; paused: whether it is, as far as is told; outcome: how it
-    ended, if it did; rewards: the ai-config of the last change of weights; policies: for each that was kept the layout
-    of its record, its steps, and where it begins.
+    ended, if it did; rewards: the ai-config of the last change of weights since it was gone on with; policies: for each
+    that was kept the layout of its record, its steps, and where it begins.
+
+    What a run learned before there were stories comes from its progress.csv.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,12 +68,17 @@ class StoryReader:
         self._steps, self._seconds = GrowingRows(), GrowingRows()
         self._values: dict[str, GrowingRows] = {}
         self._laps, self._sectors = GrowingRows(2), GrowingRows(1 + SECTORS)
+        self._circuits: tuple[str, ...] = ()
+        self._lap_circuits, self._sector_circuits = GrowingRows(), GrowingRows()
         self._kept, self._events = GrowingRows(), list[Event]()
         self.curves = Curves(folder.name)
 
     def read_all(self) -> Curves:
         while self.advance():
             pass
+        if not self._position:
+            self._take_progress()
+            self.curves = self._make_curves()
         return self.curves
 
     def advance(self) -> bool:
@@ -131,17 +140,18 @@ class StoryReader:
         self._column(name).view[-1] = value
 
     def _take_laps(self, content: Mapping[str, Any]) -> None:
-        for lap in content["laps"]:
-            self._laps.append(lap)
-        for steps, *times in content["sectors"]:
+        for steps, time, *circuit in content["laps"]:
+            self._laps.append([steps, time])
+            self._lap_circuits.append(circuit[0] if circuit else UNKNOWN)
+        for row in content["sectors"]:
+            steps, *times = row[: 1 + SECTORS]
             self._sectors.append([steps, *(np.nan if time is None else time for time in times)])
+            self._sector_circuits.append(row[1 + SECTORS] if len(row) > 1 + SECTORS else UNKNOWN)
 
     def _take_event(self, content: Mapping[str, Any]) -> None:
         event = Event(int(content["steps"]), float(content["seconds"]), str(content["kind"]), str(content["text"]))
         if event.kind == "begin":
-            self.begins += 1
-            self.paused, self.outcome = False, ""
-            self._take_back(event.steps)
+            self._take_begin(content, event.steps)
         elif event.kind in ("paused", "resumed"):
             self.paused = event.kind == "paused"
         elif event.kind == "weights":
@@ -150,6 +160,25 @@ class StoryReader:
             self.outcome = str(content.get("outcome", ""))
         if event.kind != "problem" or event.text not in self._told:
             self._events.append(event)
+
+    def _take_begin(self, content: Mapping[str, Any], steps: int) -> None:
+        if not self.begins and steps:
+            self._take_progress()
+        self.begins += 1
+        self.paused, self.outcome, self.rewards = False, "", None
+        self._circuits = tuple(map(str, content.get("circuits", self._circuits)))
+        self._take_back(steps)
+
+    def _take_progress(self) -> None:
+        """The figures that are there instead of a story, or of the time before it begins."""
+        if self._steps.count:
+            return
+        before = read_progress(self.folder)
+        self._steps.extend(before.steps)
+        self._seconds.extend(before.seconds)
+        for name, values in before.values.items():
+            self._values[name] = GrowingRows()
+            self._values[name].extend(values)
 
     def _take_policy(self, content: Mapping[str, Any]) -> None:
         self.policies.append((self._layout, int(content["steps"]), int(content["offset"])))
@@ -163,8 +192,10 @@ class StoryReader:
         count = int(np.searchsorted(self._steps.view, steps, "right"))
         for column in (self._steps, self._seconds, *self._values.values()):
             column.keep(count)
-        for rows in (self._laps, self._sectors):
-            rows.keep(int(np.searchsorted(rows.view[:, 0], steps, "right")))
+        for rows, circuits in ((self._laps, self._lap_circuits), (self._sectors, self._sector_circuits)):
+            count = int(np.searchsorted(rows.view[:, 0], steps, "right"))
+            rows.keep(count)
+            circuits.keep(count)
         self._kept.keep(int(np.searchsorted(self._kept.view, steps, "right")))
         del self.policies[self._kept.count :]
         self._events = [event for event in self._events if event.steps <= steps]
@@ -179,6 +210,9 @@ class StoryReader:
             sectors=self._sectors.view,
             events=tuple(self._events),
             policies=self._kept.view,
+            circuits=self._circuits,
+            lap_circuits=self._lap_circuits.view,
+            sector_circuits=self._sector_circuits.view,
         )
 
 
@@ -193,48 +227,4 @@ _TAKERS = {
 
 def load_curves(folder: Path) -> Curves:
     """The curves of a run, from its story; of one from before there were stories, from its progress.csv."""
-    return StoryReader(folder).read_all() if (folder / STORY_FILE).is_file() else _from_progress(folder)
-
-
-def _from_progress(folder: Path) -> Curves:
-    """Figures by steps; a run that was gone on with has a file for each time, which begins where it says."""
-    files = [(int(match[1] or 0), path) for path in folder.glob("*.csv") if (match := _SUFFIX.fullmatch(path.name))]
-    rows: dict[int, dict[str, float]] = {}
-    seconds: dict[int, float] = {}
-    before = 0.0
-    for begin, path in sorted(files):
-        rows = {steps: row for steps, row in rows.items() if steps <= begin}
-        before = max((seconds[steps] for steps in rows), default=0.0)
-        for row in _read_csv(path):
-            steps = int(row.get("time/total_timesteps", -1))
-            if steps < 0:
-                continue
-            rows[steps] = {**rows.get(steps, {}), **row}
-            seconds[steps] = before + row.get("time/time_elapsed", 0.0)
-    names = dict.fromkeys(name for row in rows.values() for name in row)
-    order = sorted(rows)
-    return Curves(
-        name=folder.name,
-        steps=np.array(order, np.float64),
-        seconds=np.array([seconds[steps] for steps in order]),
-        values={name: np.array([rows[steps].get(name, np.nan) for steps in order]) for name in names},
-    )
-
-
-def _read_csv(path: Path) -> list[dict[str, float]]:
-    """Its rows; what is no number is left out."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return [_numbers(row) for row in csv.DictReader(file)]
-    except (OSError, ValueError, csv.Error):
-        return []
-
-
-def _numbers(row: Mapping[str | None, Any]) -> dict[str, float]:
-    numbers = {}
-    for name, text in row.items():
-        try:
-            numbers[str(name)] = float(text)
-        except (TypeError, ValueError):
-            continue
-    return numbers
+    return StoryReader(folder).read_all()

@@ -44,8 +44,11 @@ class SectorTimes:
         """All cars are at the beginning of an episode."""
         self._start(range(len(self._entered)), checkpoints, tracks)
 
-    def tick(self, step: BatchStep, tracks: NDArray[Any] | None) -> Sequence[Times]:
-        """After a step; the times [s] of laps that ended in it, or were given up. tracks: number of each car's, now."""
+    def tick(self, step: BatchStep, tracks: NDArray[Any] | None) -> Sequence[tuple[int, Times]]:
+        """After a step; the times [s] of laps that ended in it, or were given up, each with the row of its car.
+
+        tracks: number of each car's, now.
+        """
         checkpoints, ticks = step.cars.checkpoint, step.cars.step_count
         ended: list[int] = step.ended.tolist() if len(step.ended) else []
         if ended:
@@ -58,10 +61,11 @@ class SectorTimes:
         for row in moved:
             self._leave(row, int(ticks[row]))
         self._sector = sectors
-        laps = [self._take(row) for row in dict.fromkeys([*(row for row in moved if sectors[row] == 0), *ended])]
+        over = dict.fromkeys([*(row for row in moved if sectors[row] == 0), *ended])
+        laps = [(row, self._take(row)) for row in over]
         if ended:
             self._start(ended, step.cars.checkpoint, tracks)
-        return [lap for lap in laps if lap != _NO_TIMES]
+        return [(row, times) for row, times in laps if times != _NO_TIMES]
 
     def _leave(self, row: int, tick: int) -> None:
         if self._entered[row] != UNKNOWN:

@@ -36,7 +36,7 @@ class Story:
         self._paused_at: float | None = None
         self._file: BinaryIO | None = None
         self._waiting: list[bytes] = []
-        self._laps: list[tuple[float, float]] = []
+        self._laps: list[list[float]] = []
         self._sectors: list[list[float | None]] = []
         self._laps_written = 0.0
         self._last_update = (steps, self._before)
@@ -62,13 +62,15 @@ class Story:
             self._last_update = (steps, self.seconds)
         self._write({"what": UPDATE, **self._when(steps), "values": values})
 
-    def laps(self, times: Sequence[float], steps: int) -> None:
-        """Times [s] of laps that were finished."""
-        self._laps += [(steps, round(time, 4)) for time in times]
+    def laps(self, times: Sequence[float], steps: int, circuits: Sequence[int] | None = None) -> None:
+        """Times [s] of laps that were finished. circuits: number of each one's, if that is known."""
+        self._laps += [[steps, round(time, 4), *_number(circuits, row)] for row, time in enumerate(times)]
 
-    def sectors(self, rows: Sequence[Sequence[float]], steps: int) -> None:
+    def sectors(self, rows: Sequence[Sequence[float]], steps: int, circuits: Sequence[int] | None = None) -> None:
         """Times [s] of the thirds of laps; NaN for those that were not driven as a whole."""
-        self._sectors += [[steps, *(None if math.isnan(time) else round(time, 4) for time in row)] for row in rows]
+        for number, row in enumerate(rows):
+            times = (None if math.isnan(time) else round(time, 4) for time in row)
+            self._sectors.append([steps, *times, *_number(circuits, number)])
 
     def network(self, layout: Mapping[str, Any]) -> None:
         self._write(dict(layout))
@@ -127,6 +129,10 @@ class Story:
         """At once to those who look, and in the file when it can be written again."""
         self._waiting.append(_line({"what": EVENT, **self._when(self._steps), "kind": "problem", "text": text}))
         self.on_problem(text)
+
+
+def _number(circuits: Sequence[int] | None, row: int) -> list[int]:
+    return [] if circuits is None else [int(circuits[row])]
 
 
 def _line(content: Mapping[str, Any]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
@@ -43,14 +44,20 @@ class UsualRewards:
 
 
 class SwarmCallback(BaseCallback):
-    """Writes the swarm after a tick, but not more often than anyone can see.
+    """Writes the swarm after a tick, while somebody looks, but not more often than anyone can see.
 
     metrics: must be called before this.
     """
 
-    def __init__(self, writer: SwarmWriter, track_names: tuple[str, ...], metrics: RacerMetricsCallback) -> None:
+    def __init__(
+        self,
+        writer: SwarmWriter,
+        track_names: tuple[str, ...],
+        metrics: RacerMetricsCallback,
+        watched: Callable[[], bool],
+    ) -> None:
         super().__init__()
-        self._writer, self._metrics, self._usual = writer, metrics, UsualRewards()
+        self._writer, self._metrics, self._usual, self._watched = writer, metrics, UsualRewards(), watched
         self._numbers = np.array([track_names.index(name) for name in track_names])
         """A circuit that is there twice counts as its first."""
         self._written = 0.0
@@ -72,7 +79,7 @@ class SwarmCallback(BaseCallback):
         if len(tick.ended):
             self._episodes[tick.ended] += 1
             self._rewards[tick.ended] = self._rewards.mean()
-        if time.monotonic() - self._written >= 1.0 / MOST_PER_SECOND:
+        if self._watched() and time.monotonic() - self._written >= 1.0 / MOST_PER_SECOND:
             self._show()
         return True
 

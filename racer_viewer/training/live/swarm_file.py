@@ -6,6 +6,7 @@ Two places take turns: while one is written, the other is whole. A counter, writ
 from __future__ import annotations
 
 import mmap
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class SwarmWriter:
     def close(self) -> None:
         """Its last state stays with those who have it open."""
         del self._counter, self._places
+        self._memory.close()
         try:
             self._path.unlink(missing_ok=True)
         except OSError:
@@ -63,27 +65,48 @@ class SwarmWriter:
 
 
 class SwarmReader:
-    """Looks at the file of a learner. ValueError if it is none."""
+    """Looks at the file of a learner, from any thread. ValueError if it is none."""
 
     def __init__(self, folder: Path) -> None:
         with (folder / SWARM_FILE).open("rb") as file:
             self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._lock = threading.Lock()
+        self._last: tuple[Swarm, int] | None = None
+        try:
+            self._content: NDArray[Any] | None = self._open()
+        except ValueError:
+            self._memory.close()
+            raise
+
+    def read(self) -> tuple[Swarm, int] | None:
+        """The latest state, and the steps of all cars at it; None before there is one."""
+        with self._lock:
+            return self._last if self._content is None else self._read(self._content)
+
+    def close(self) -> None:
+        """Windows removes no file that is open anywhere. What was seen last stays."""
+        with self._lock:
+            if self._content is not None:
+                self._last = self._read(self._content)
+                self._content = None
+                self._memory.close()
+
+    def _open(self) -> NDArray[Any]:
         if len(self._memory) < _HEAD.itemsize:
             raise ValueError("too short")
-        head = np.frombuffer(self._memory, _HEAD, 1)[0]
+        head = np.frombuffer(self._memory[: _HEAD.itemsize], _HEAD)[0]
         if head["magic"] != _MAGIC or head["version"] != _VERSION:
             raise ValueError("of another version")
         layout = _layout(int(head["cars"]))
         if layout.itemsize != len(self._memory):
             raise ValueError("too short")
-        content: NDArray[Any] = np.ndarray((), layout, self._memory)
-        self._counter, self._places = content["head"]["counter"], content["places"]
+        return np.ndarray((), layout, self._memory)
 
-    def read(self) -> tuple[Swarm, int] | None:
-        """The latest state, and the steps of all cars at it; None before there is one."""
+    def _read(self, content: NDArray[Any]) -> tuple[Swarm, int] | None:
+        counter, places = content["head"]["counter"], content["places"]
         for _ in range(_TRIES):
-            before = int(self._counter)
-            place = self._places[before % 2].copy()
-            if before and int(self._counter) == before == int(place["number"]):
+            before = int(counter)
+            place = places[before % 2].copy()
+            if before and int(counter) == before == int(place["number"]):
                 return Swarm(int(place["tick"]), place["cars"].copy()), int(place["steps"])
         return None

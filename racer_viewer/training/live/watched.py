@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-import queue
-import shutil
 import threading
-import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from racer_env.engine import parse_config
+from racer_env.errors import RacerError
 from racer_viewer.agents import Agent, AgentError
 from racer_viewer.curves import Curves, Event, Swarm
 from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.live import orders
+from racer_viewer.training.live.claim import check_nobody_learns, running_learner
 from racer_viewer.training.live.files import FINISHED
-from racer_viewer.training.live.greeting import (
-    CONNECTION_ERRORS,
-    Address,
-    Message,
-    call,
-    check_nobody_learns,
-    read_address,
-    receive,
-    running_learner,
-    send,
-)
+from racer_viewer.training.live.leash import let_go
+from racer_viewer.training.live.line import Line
 from racer_viewer.training.live.policies import load_policy
 from racer_viewer.training.live.process import USAGE_ERROR, Learner, explain_end, start_learner
 from racer_viewer.training.live.reading import StoryReader
-from racer_viewer.training.live.swarm_file import SwarmReader
-from racer_viewer.training.saved import CONFIG_FILE, check_name_is_free, free_name, write_config
+from racer_viewer.training.live.seen_cars import SeenCars
+from racer_viewer.training.saved import (
+    CONFIG_FILE,
+    check_name_is_free,
+    config_to_go_on,
+    folder_of,
+    free_name,
+    remove_run,
+    write_config,
+)
 
 RunState = Literal["starting", "learning", "paused", "finished", "stopped", "failed"]
 
-LOOK_SECONDS = 0.03
-"""Between two looks at what the learner wrote."""
-SPEED_SECONDS = 3.0
-"""Over which the steps per second are measured."""
 GOODBYE_SECONDS = 2.0
 """That a window which closes waits for its last order to be sent."""
 
@@ -50,7 +42,7 @@ class WatchedRun:
     """A run that learns in another process, or that has learned. Every method returns at once.
 
     A thread of its own keeps it up to date. It never starts a learner again by itself: if one dies, the state is
-    "failed" and `problem` says what happened.
+    "failed" and `problem` says what happened. One that only sleeps, or is slow, is waited for however long it takes.
     """
 
     def __init__(
@@ -58,27 +50,25 @@ class WatchedRun:
         config: RunConfig,
         story: StoryReader,
         learner: Learner | None = None,
-        address: Address | None = None,
+        pid: int | None = None,
         is_new: bool = False,
     ) -> None:
-        """Use `start`, `attach` or `go_on`. story: as far as it goes before the learner began."""
+        """Use `start`, `attach` or `go_on`. story: as far as it goes by now; pid: of somebody else's learner."""
         self.folder, self.config = story.folder, config
         self.problem = ""
-        self._learner, self._address, self._is_new = learner, address, is_new
-        self._reader, self._begins_before = story, story.begins
-        self._connection: Connection | None = None
-        self._lost = False
-        """Whether there was a connection, or should have been one, and there is no more."""
-        self._orders: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._learner, self._pid, self._is_new = learner, pid, is_new
+        self._reader = story
+        self._begins_before = story.begins if learner or story.outcome else max(0, story.begins - 1)
+        """How often it had begun when this learner had not yet."""
+        self._rewards: Mapping[str, Any] | None = None
+        self._pace: float | None = None
+        self._line, self._cars = Line(self.folder), SeenCars(self.folder)
         self._ended_as: RunState | None = None
-        self._leaving, self._discarded = threading.Event(), False
-        self._swarm: SwarmReader | None = None
-        self._swarm_steps = 0
-        self._speeds = deque[tuple[float, int]]()
+        self._ending = threading.Lock()
+        self._leaving, self._detached, self._discarded = threading.Event(), False, False
         self._thread: threading.Thread | None = None
-        if learner is None and address is None:
-            story.read_all()
-            self._ended_as = "finished" if story.outcome == FINISHED else "stopped"
+        if learner is None and pid is None:
+            self._ended_as = "finished" if self._has_finished() else "stopped"
         else:
             self._thread = threading.Thread(target=self._follow, name="racer-watched-run", daemon=True)
             self._thread.start()
@@ -96,21 +86,26 @@ class WatchedRun:
 
     @classmethod
     def attach(cls, folder: Path) -> WatchedRun:
-        """See a run that learns in the background; if none does there, what it has learned."""
-        address = read_address(folder) if running_learner(folder) is not None else None
-        return cls(load_run_config(folder / CONFIG_FILE), StoryReader(folder), address=address)
+        """See a run that learns in the background or at a terminal; if none does there, what it has learned."""
+        config, story, pid = load_run_config(folder / CONFIG_FILE), StoryReader(folder), running_learner(folder)
+        story.read_all()
+        return cls(config, story, pid=pid)
 
     @classmethod
-    def go_on(cls, folder: Path, timesteps: int | None = None) -> WatchedRun:
-        """Go on with a run from its latest checkpoint, or begin it anew if it has none; up to so many steps."""
+    def go_on(cls, where: Path, timesteps: int | None = None) -> WatchedRun:
+        """Go on with a run from its latest checkpoint, or begin it anew if it has none.
+
+        where: its folder, or the model of it to go on from. timesteps: the total to learn to; None is the one it had.
+        A run that has no steps left is a RacerError.
+        """
+        folder = folder_of(where)
         check_nobody_learns(folder)
-        config = load_run_config(folder / CONFIG_FILE)
+        config = config_to_go_on(where, timesteps)
         if timesteps is not None:
-            config = replace(config, timesteps=timesteps)
             write_config(config, folder)
         story = StoryReader(folder)
         story.read_all()
-        return cls(config, story, start_learner(folder))
+        return cls(config, story, start_learner(where))
 
     @property
     def state(self) -> RunState:
@@ -129,7 +124,7 @@ class WatchedRun:
         """Of all cars together, up to now."""
         curves = self.curves
         told = (*curves.steps[-1:], *(event.steps for event in curves.events[-1:]))
-        return int(max((self._swarm_steps, *told)))
+        return int(max((self._cars.steps, *told)))
 
     @property
     def total(self) -> int:
@@ -139,23 +134,27 @@ class WatchedRun:
     @property
     def steps_per_second(self) -> float:
         """In the last seconds."""
-        speeds = list(self._speeds)
-        if len(speeds) < 2 or speeds[-1][0] <= speeds[0][0]:
-            return 0.0
-        return (speeds[-1][1] - speeds[0][1]) / (speeds[-1][0] - speeds[0][0])
+        return self._cars.steps_per_second
+
+    @property
+    def pace(self) -> float | None:
+        """Times real time that it learns at, as it was last asked here or as the learner says; None is full speed."""
+        return self._pace
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Of the parts of the reward, that it learns with now, by the keys of an ai-config."""
+        weights: dict[str, float] = self.config.rewards.to_json()["weights"]
+        return weights
 
     @property
     def pid(self) -> int | None:
         """Of the learner."""
-        if self._learner is not None:
-            return self._learner.pid
-        return None if self._address is None else self._address.pid
+        return self._pid if self._learner is None else self._learner.pid
 
     def swarm(self) -> Swarm | None:
         """All cars as they are now; None while there are none to see."""
-        swarm = self._swarm
-        latest = None if swarm is None else swarm.read()
-        return None if latest is None else latest[0]
+        return self._cars.swarm()
 
     def policy(self, number: int = -1) -> Agent:
         """The agent of a kept policy, by its number in `curves.policies`."""
@@ -166,42 +165,58 @@ class WatchedRun:
         return load_policy(self.folder, layout, steps, offset)
 
     def pause(self) -> None:
-        self._orders.put({"do": orders.PAUSE})
+        self._line.order(orders.PAUSE)
 
     def resume(self) -> None:
-        self._orders.put({"do": orders.RESUME})
+        self._line.order(orders.RESUME)
 
     def save(self) -> None:
         """A checkpoint now."""
-        self._orders.put({"do": orders.SAVE})
+        self._line.order(orders.SAVE)
 
     def set_pace(self, times: float | None) -> None:
         """As many times real time; None is as fast as it can."""
-        self._orders.put({"do": orders.PACE, "times": times})
+        self._pace = times
+        self._line.order(orders.PACE, times=times)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Other reward weights from now on, by the keys of an ai-config. What cannot be is a ConfigError."""
+        """Other reward weights from now on, by the keys of an ai-config; those that are not there stay as they are.
+
+        What cannot be is a ConfigError.
+        """
         parse_config({"weights": dict(weights)})
-        self._orders.put({"do": orders.WEIGHTS, "weights": dict(weights)})
+        self._line.order(orders.WEIGHTS, weights=dict(weights))
 
     def stop(self, discard: bool = False) -> None:
-        """End it: what it knows is saved, or the whole folder is removed."""
-        self._discarded = self._discarded or discard
-        self._orders.put({"do": orders.DISCARD if discard else orders.STOP})
+        """End it: what it knows is saved, or the whole folder is removed. One that has ended can still be discarded."""
+        with self._ending:
+            self._discarded = self._discarded or discard
+            if self._ended_as is None:
+                self._line.order(orders.DISCARD if discard else orders.STOP)
+            elif discard and running_learner(self.folder) is None:
+                self._remove()
 
     def detach(self) -> None:
-        """Leave it learning in the background; `attach` finds it again."""
-        self._orders.put({"do": orders.DETACH})
+        """Leave it learning in the background, at full speed; `attach` finds it again."""
+        self._detached = True
+        if self._learner is not None:
+            let_go(self._learner, to_go_on=True)  # it may not listen yet, and nobody may be there when it does
+        self._line.order(orders.DETACH)
         self._leaving.set()
 
     def close(self) -> None:
-        """The window goes: the run is stopped and saved, unless it was detached or is over."""
+        """The window goes, and nobody has said what becomes of the run.
+
+        One that it has started is stopped and saved. Another does what it does when its viewers are gone: at a terminal
+        it learns on, in the background it stops and is saved.
+        """
         if self._thread is None or not self._thread.is_alive():
             return
         if not self._leaving.is_set():
-            self.stop()
+            if self._learner is not None:
+                self.stop()
             self._leaving.set()
-            if self._connection is None and self._learner is not None:
+            if not self._line.open and self._learner is not None:
                 self._learner.terminate()  # it does not listen yet
         self._thread.join(GOODBYE_SECONDS)
 
@@ -212,8 +227,10 @@ class WatchedRun:
         except Exception as error:  # whatever it is, the window must hear of it
             self.problem, self._ended_as = f"The run can no longer be followed: {error}", "failed"
         finally:
-            if self._connection is not None:
-                self._connection.close()
+            self._line.close()
+            self._cars.close()
+            if self._learner is not None:
+                let_go(self._learner, to_go_on=False)
 
     def _look(self) -> bool:
         """One round; whether it was the last."""
@@ -224,59 +241,29 @@ class WatchedRun:
         if over:
             self._finish()
             return True
-        self._connect()
+        self._line.connect()
         leaving = self._leaving.is_set()
-        self._send_orders()
+        self._line.send_orders(at_once=leaving)
         self._hear()
-        self._note_cars()
-        return leaving and self._connection is not None
+        if self.state != "starting":
+            self._cars.look()
+        return leaving and not self._discarded and self._may_leave()
+
+    def _may_leave(self) -> bool:
+        """Whether the learner knows all that it must."""
+        return self._detached or self._line.open or (self._learner is None and self._line.idle)
 
     def _is_over(self) -> bool:
-        return self._lost if self._learner is None else self._learner.poll() is not None
-
-    def _connect(self) -> None:
-        """As soon as the learner listens."""
-        if self._connection is not None or self._lost:
-            return
-        address = self._address or read_address(self.folder)
-        if address is None:
-            return
-        try:
-            connection = call(address)
-            send(connection, {"do": orders.WATCH})
-        except CONNECTION_ERRORS:
-            self._lost = self._learner is None
-        else:
-            self._connection = connection
-
-    def _send_orders(self) -> None:
-        """Those that wait, and for a while those that come. Before there is a connection they go on waiting."""
-        if self._connection is None:
-            time.sleep(LOOK_SECONDS)
-            return
-        try:
-            if not self._leaving.is_set():
-                send(self._connection, self._orders.get(timeout=LOOK_SECONDS))
-            while not self._orders.empty():
-                send(self._connection, self._orders.get())
-        except queue.Empty:
-            return
-        except CONNECTION_ERRORS:
-            self._lose()
+        """Whether the learner is gone; that it says nothing does not count."""
+        return running_learner(self.folder) is None if self._learner is None else self._learner.poll() is not None
 
     def _hear(self) -> None:
-        """What the learner says, and whether it is gone."""
-        try:
-            while self._connection is not None and self._connection.poll():
-                text = receive(self._connection).get("problem", "")
-                self._reader.add_event(Event(self.steps, self._seconds, "problem", str(text)))
-        except CONNECTION_ERRORS:
-            self._lose()
-
-    def _lose(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection, self._lost = None, True
+        for message in self._line.news():
+            if "problem" in message:
+                event = Event(self.steps, self._seconds, "problem", str(message["problem"]))
+                self._reader.add_event(event)
+            if "pace" in message:
+                self._pace = message["pace"]
 
     @property
     def _seconds(self) -> float:
@@ -284,38 +271,41 @@ class WatchedRun:
         return events[-1].seconds if events else 0.0
 
     def _note_weights(self) -> None:
-        if self._reader.rewards is not None:
-            self.config = replace(self.config, rewards=parse_config(self._reader.rewards))
+        rewards = self._reader.rewards
+        if rewards is not None and rewards is not self._rewards:
+            self._rewards = rewards
+            self.config = replace(self.config, rewards=parse_config(rewards))
 
-    def _note_cars(self) -> None:
-        if self._swarm is None and self.state != "starting":
-            try:
-                self._swarm = SwarmReader(self.folder)
-            except (OSError, ValueError):
-                return
-        latest = None if self._swarm is None else self._swarm.read()
-        if latest is not None:
-            self._swarm_steps = latest[1]
-            now = time.monotonic()
-            self._speeds.append((now, latest[1]))
-            while now - self._speeds[0][0] > SPEED_SECONDS:
-                self._speeds.popleft()
+    def _has_finished(self) -> bool:
+        """As its story says; one from before there were stories has, if it made all its steps."""
+        story = self._reader
+        return story.outcome == FINISHED or (not story.begins and self.steps >= self.total)
 
     def _finish(self) -> None:
         """The learner is gone: what became of it?"""
-        if self._discarded:
-            shutil.rmtree(self.folder, ignore_errors=True)
-        outcome = self._reader.outcome if self._reader.begins > self._begins_before else ""
-        if outcome or self._discarded or not self.folder.exists():
-            self._ended_as = "finished" if outcome == FINISHED and not self._discarded else "stopped"
-            return
-        code = None if self._learner is None else self._learner.returncode
-        self.problem = explain_end(self.folder, code, begun=self._reader.begins > 0)
-        if self._never_was():
-            shutil.rmtree(self.folder, ignore_errors=True)
-        self._ended_as = "failed"
+        self._cars.close()
+        begun = self._learner is None or self._reader.begins > self._begins_before
+        outcome = self._reader.outcome if begun else ""
+        with self._ending:
+            if self._discarded:
+                self._remove()
+            if outcome or self._discarded or not self.folder.exists():
+                self._ended_as = "finished" if outcome == FINISHED and not self._discarded else "stopped"
+                return
+            code = None if self._learner is None else self._learner.returncode
+            self.problem = explain_end(self.folder, code, begun=self._reader.begins > 0)
+            if self._never_was():
+                self._remove()
+            self._ended_as = "failed"
+
+    def _remove(self) -> None:
+        try:
+            remove_run(self.folder)
+        except RacerError as error:
+            self.problem = str(error)
 
     def _never_was(self) -> bool:
         """Whether a new run was refused, or given up before it began: its folder is not worth keeping then."""
         refused = self._learner is not None and self._learner.returncode == USAGE_ERROR
-        return self._is_new and not self._reader.begins and (refused or self._leaving.is_set())
+        given_up = self._leaving.is_set() and not self._detached
+        return self._is_new and not self._reader.begins and (refused or given_up)

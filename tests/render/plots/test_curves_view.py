@@ -97,33 +97,65 @@ def test_charts_are_drawn_anew_only_when_something_changed(theme: Theme, run_of:
     assert drawn() == 0
 
 
-def test_one_chart_is_drawn_in_a_frame(theme: Theme, run_of: MakeRun) -> None:
-    surface, view = board((1280, 720)), CurvesView(theme)
-    rect, runs = surface.get_rect(), [run_of()]
-    for _ in range(2):
-        before = view.redraws
-        for frame in range(1, 12):
-            view.draw(surface, rect, runs)
-            assert view.redraws - before == min(9, frame)
-        runs = [run_of(70)]
-    quick, patient = board((1280, 720)), board((1280, 720))
-    for _ in range(10):
-        view.draw(quick, rect, runs)
-    quick.fill(BEHIND)
+def drawn_whole(view: CurvesView, rect: pygame.Rect, runs: list[Curves]) -> int:
+    """How many parts it took in the time after a frame."""
+    view.draw(board(rect.size), rect, runs)
+    parts = 0
+    while view.draw_ahead():
+        parts += 1
+    return parts
+
+
+def test_a_chart_that_was_never_drawn_is_drawn_in_a_frame_and_others_part_by_part(
+    theme: Theme, run_of: MakeRun
+) -> None:
+    view, rect, runs = CurvesView(theme), pygame.Rect(0, 0, 1280, 720), [run_of()]
+    for frame in range(1, 12):
+        view.draw(board(rect.size), rect, runs)
+        assert view.redraws == min(9, frame)
+    runs, frames = [run_of(70)], 0
+    while view.redraws < 18:
+        redraws, frames = view.redraws, frames + 1
+        view.draw(board(rect.size), rect, runs)
+        assert view.redraws - redraws <= 1
+        assert frames < 200
+    assert frames > 3 * 9, "a frame has no time for a whole chart"
+    quick, patient = board(rect.size), board(rect.size)
     view.draw(quick, rect, runs)
     CurvesView(theme, patient=True).draw(patient, rect, runs)
     np.testing.assert_array_equal(pixels(quick), pixels(patient))
 
 
-def test_an_old_picture_is_shown_until_its_turn(theme: Theme, run_of: MakeRun) -> None:
-    view, rect = CurvesView(theme), pygame.Rect(0, 0, 1280, 720)
-    first = run_of()
-    for _ in range(9):
-        view.draw(board(rect.size), rect, [first])
-    before, after = board(rect.size), board(rect.size)
-    view.draw(before, rect, [first])
-    view.draw(after, rect, [run_of(90, 10)])
-    changed = (pixels(before) != pixels(after)).any(axis=(1, 2))
+def test_a_frame_draws_nothing_of_a_chart_when_there_was_time_after_the_one_before(
+    theme: Theme, run_of: MakeRun
+) -> None:
+    view, rect, runs = CurvesView(theme), pygame.Rect(0, 0, 1280, 720), [run_of()]
+    drawn_whole(view, rect, runs)
+    parts = drawn_whole(view, rect, [run_of(70)])
+    runs = [run_of(80)]
+    view.draw(board(rect.size), rect, runs)
+    for _ in range(parts):
+        assert view.draw_ahead()
+        view.draw(board(rect.size), rect, runs)
+    assert view.redraws == 27
+    assert not view.draw_ahead()
+
+
+def test_an_old_picture_is_shown_until_the_new_one_is_whole(theme: Theme, run_of: MakeRun) -> None:
+    view, rect, other = CurvesView(theme), pygame.Rect(0, 0, 1280, 720), [run_of(90, 10)]
+
+    def seen() -> np.ndarray:
+        surface = board(rect.size)
+        view.draw(surface, rect, other)
+        return pixels(surface)
+
+    drawn_whole(view, rect, [run_of()])
+    before = after = seen()
+    while view.redraws == 9:
+        np.testing.assert_array_equal(before, after)
+        view.draw_ahead()
+        after = seen()
+    changed = (before != after).any(axis=(1, 2))
     assert changed.any()
     assert not changed[500:].any()
 
@@ -223,6 +255,33 @@ def test_sectors_are_medians_of_laps_that_follow_each_other() -> None:
     assert few.tolist() == [1.0, 2.0]
     assert times.tolist() == [[2.0, 3.0, 4.0]] * 2
     assert [each.shape for each in sector_medians(np.zeros((0, 4)))] == [(0,), (0, 3)]
+
+
+def test_sectors_of_laps_that_were_driven_in_part_count() -> None:
+    rows = np.column_stack([np.arange(240.0), *(np.full(240, each) for each in (2.0, 3.0, 4.0))])
+    rows[::2, 1] = np.nan
+    rows[1::2, 3] = np.nan
+    rows[:60, 2] = np.nan
+    steps, medians = sector_medians(rows)
+    assert (medians[:, [0, 2]] == (2.0, 4.0)).all()
+    assert np.isnan(medians[steps < 59, 1]).all()
+    assert (medians[steps > 80, 1] == 3.0).all()
+
+
+def test_times_are_those_of_one_circuit(theme: Theme, run_of: MakeRun) -> None:
+    run = run_of()
+    numbers = np.arange(300) % 2
+    many = dataclasses.replace(run, circuits=("track-01", "track-02"), lap_circuits=numbers, sector_circuits=numbers)
+    for number, circuit in enumerate(many.circuits):
+        content = content_of("laps", [many], ORDINARY, circuit)
+        assert content.title == f"LAP TIMES ON {circuit.upper()}"
+        np.testing.assert_array_equal(content.dots[0].ys, run.laps[number::2, 1])
+    assert content_of("laps", [run], ORDINARY, "track-02").title == "LAP TIMES"
+    assert content_of("sectors", [many], ORDINARY, "track-03").is_empty
+    view, surface = CurvesView(theme, patient=True), board((1280, 720))
+    for circuit in many.circuits:
+        view.draw(surface, surface.get_rect(), [many], circuit=circuit)
+    assert view.redraws == 18
 
 
 @pytest.mark.parametrize("updates", [0, 1, 2])

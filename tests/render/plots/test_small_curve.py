@@ -31,10 +31,14 @@ def test_the_best_lap_falls_to_the_right(theme: Theme, run_of: MakeRun) -> None:
     assert rows[-1] > RECT.bottom - 10
 
 
-def test_without_laps_the_reward_rises_to_the_right(theme: Theme, run_of: MakeRun) -> None:
-    there = line(drawn(theme, run_of(60, 0)))
-    rows = [np.flatnonzero(column).mean() for column in there if column.any()]
-    assert rows[0] > rows[-1] + 15
+def test_without_laps_or_with_those_of_several_circuits_the_reward_rises_to_the_right(
+    theme: Theme, run_of: MakeRun
+) -> None:
+    many = run_of(60, 300, circuits=("track-01", "track-02"), lap_circuits=np.arange(300) % 2)
+    for run in (run_of(60, 0), many):
+        there = line(drawn(theme, run))
+        rows = [np.flatnonzero(column).mean() for column in there if column.any()]
+        assert rows[0] > rows[-1] + 15
 
 
 @pytest.mark.parametrize("updates", [0, 1, 60])

@@ -1,13 +1,17 @@
 """Learners for tests: what they learn, and waiting for what they do."""
 
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.live import WatchedRun, running_learner
+from racer_viewer.training.live.attended import at_a_terminal, learn_attended
+from racer_viewer.training.run import Run
 
 LONG = 90.0
 """Seconds that a learner may take to begin, on a machine that does much else."""
@@ -54,3 +58,23 @@ def begin(run: WatchedRun) -> int:
 
 def kinds(run: WatchedRun) -> list[str]:
     return [event.kind for event in run.curves.events]
+
+
+@contextmanager
+def learning_here(config: RunConfig, runs: Path) -> Iterator[Run]:
+    """A run as one at a terminal learns, but in a thread of this process; it is stopped at the end."""
+    training, begun = Run(config, runs), threading.Event()
+
+    def learn() -> None:
+        with at_a_terminal(training) as orders:
+            begun.set()
+            learn_attended(training, orders)
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    try:
+        assert begun.wait(LONG)
+        yield training
+    finally:
+        training.stop()
+        thread.join()

@@ -4,15 +4,27 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from racer_viewer.training.live import WatchedRun, running_learner
+from racer_env.errors import RacerError
+from racer_viewer.training.live import WatchedRun, greeting, load_curves, running_learner
 from racer_viewer.training.run import Run
-from tests.training.live.learners import begin, config, is_gone, kinds, wait_for
+from tests.training.live.learners import LONG, begin, config, is_gone, kinds, wait_for
+
+
+def count(do: Callable[[], None], calls: list[bool]) -> Callable[[], None]:
+    """The same, and remembers that it was done."""
+
+    def counted() -> None:
+        do()
+        calls.append(True)
+
+    return counted
 
 
 @pytest.mark.slow
@@ -118,10 +130,115 @@ def test_a_window_that_closes_before_the_learner_listens_leaves_none(tmp_path: P
 def test_a_refusal_removes_no_run_that_was_there_before(tmp_path: Path) -> None:
     outcome = Run(replace(config(name="old"), timesteps=512), tmp_path).learn()
     (outcome.folder / "live.jsonl").unlink()
+    (outcome.folder / "config.json").write_text(config(name="old", net=[4, 4]).to_json())
     run = WatchedRun.go_on(outcome.folder)
     wait_for(lambda: run.state == "failed")
-    assert "has learned its 512 steps" in run.problem
+    assert "does not fit" in run.problem
     assert (outcome.folder / "old.zip").is_file()
+
+
+@pytest.mark.slow
+def test_a_learner_that_is_left_while_it_starts_goes_on(tmp_path: Path) -> None:
+    run = WatchedRun.start(config(), tmp_path)
+    run.detach()
+    run.close()
+    assert not run._line.open
+    pid = run.pid
+    assert pid is not None
+    wait_for(lambda: len(load_curves(run.folder).steps) > 20)
+    again = WatchedRun.attach(run.folder)
+    assert again.pid == pid
+    again.stop(discard=True)
+    wait_for(lambda: is_gone(pid) and not run.folder.exists())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_learner_that_sleeps_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(greeting, "ANSWER_SECONDS", 0.3)
+    run = WatchedRun.start(config(), tmp_path)
+    pid = begin(run)
+    wait_for(lambda: run.steps > 0)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_for(lambda: run.steps_per_second == 0.0)
+        assert running_learner(run.folder) == pid
+        with pytest.raises(RacerError, match="learning already"):
+            WatchedRun.go_on(run.folder)
+        late = WatchedRun.attach(run.folder)
+        wait_for(lambda: len(late.curves.events) > 0)
+        monkeypatch.setattr(late._line, "connect", count(late._line.connect, calls := []))
+        wait_for(lambda: len(calls) > 3)
+        assert (run.state, late.state, run.problem, late.problem) == ("learning", "learning", "", "")
+        steps = run.steps
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: run.steps > steps + 1000 and late.steps > steps + 1000)
+    wait_for(lambda: late._line.open)
+    late.detach()
+    late.close()
+    run.close()
+    wait_for(lambda: is_gone(pid))
+    assert WatchedRun.attach(run.folder).state == "stopped"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_learner_waits_for_a_window_that_sleeps(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(config(name="dozing").to_json())
+    folder = tmp_path / "runs" / "dozing"
+    command = [sys.executable, "-c", WATCHER, str(tmp_path / "config.json"), str(tmp_path / "runs")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
+        wait_for(lambda: (folder / "learner.log").exists())
+        watcher.send_signal(signal.SIGSTOP)  # before or after it has called: both must do
+        wait_for(lambda: len(load_curves(folder).steps) > 20)
+        pid = running_learner(folder)
+        assert pid is not None
+        watcher.send_signal(signal.SIGCONT)
+        assert watcher.stdout is not None
+        assert watcher.stdout.readline().split() == [str(pid)]
+        assert running_learner(folder) == pid
+        watcher.kill()
+    wait_for(lambda: is_gone(pid))
+
+
+@pytest.mark.slow
+def test_a_run_at_a_terminal_is_seen_paused_and_discarded(tmp_path: Path) -> None:
+    options = [f"--set={key}={value}" for key, value in
+               {"net": "8", "n_steps": 16, "batch_size": 128, "evaluate_every": 0}.items()]  # fmt: skip
+    command = [sys.executable, "-P", "-m", "racer_viewer", "train", "--headless", "--data-dir", str(tmp_path)]
+    command += ["--name", "mine", "--num-cars", "8", "--timesteps", "50000000", *options]
+    folder = tmp_path / "runs" / "mine"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        wait_for(lambda: running_learner(folder) == process.pid)
+        lost = WatchedRun.attach(folder)
+        begin(lost)
+        lost.detach()
+        lost.close()
+        run = WatchedRun.attach(folder)
+        begin(run)
+        run.pause()
+        wait_for(lambda: run.state == "paused")
+        run.resume()
+        wait_for(lambda: run.state == "learning")
+        run.stop(discard=True)
+        out, _ = process.communicate(timeout=LONG)
+    assert process.returncode == 0
+    assert "Discarded after" in out
+    wait_for(lambda: run.state == "stopped")
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_from_the_model_that_is_named(tmp_path: Path) -> None:
+    outcome = Run(replace(config(name="old"), timesteps=1024, checkpoint_every=256), tmp_path).learn()
+    model = outcome.folder / "old_512_steps.zip"
+    run = WatchedRun.go_on(model, timesteps=40_000_000)
+    pid = begin(run)
+    assert (run.folder, run.total) == (outcome.folder, 40_000_000)
+    assert "Goes on from 512 steps" in [event.text for event in run.curves.events]
+    run.close()
+    wait_for(lambda: is_gone(pid))
 
 
 def test_a_run_that_has_learned_is_seen_without_a_learner(tmp_path: Path) -> None:

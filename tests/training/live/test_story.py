@@ -160,6 +160,69 @@ def test_a_run_from_before_there_were_stories_has_the_curves_of_its_figures(tmp_
     assert len(load_curves(tmp_path / "nothing").steps) == 0
 
 
+def test_laps_are_compared_with_those_on_the_same_circuit(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.event("begin", "Begins", 0, circuits=["long", "short", "never"])
+    story.laps([20.0, 6.0, 18.0], 100, [0, 1, 0])
+    story.sectors([[7.0, 6.0, 7.0], [2.0, float("nan"), 2.0]], 100, [0, 1])
+    story.laps([6.5], 200, [1])
+    story.close()
+    curves = load_curves(tmp_path)
+    np.testing.assert_array_equal(curves.laps, [[100, 20.0], [100, 6.0], [100, 18.0], [200, 6.5]])
+    assert curves.best_laps() == {"long": 18.0, "short": 6.0}
+    assert curves.best_lap("never") is None
+    assert curves.best_lap("elsewhere") is None
+    np.testing.assert_array_equal(curves.laps_on("short"), [[100, 6.0], [200, 6.5]])
+    np.testing.assert_array_equal(curves.sectors_on("long"), [[100, 7.0, 6.0, 7.0]])
+
+
+def test_a_story_that_tells_no_circuits_is_read_as_of_one(tmp_path: Path) -> None:
+    (tmp_path / "live.jsonl").write_text(
+        '{"what":"event","steps":0,"seconds":0.1,"kind":"begin","text":"Begins"}\n'
+        '{"what":"laps","laps":[[50,9.5],[60,9.0]],"sectors":[[50,3.0,null,3.5]]}\n'
+    )
+    curves = load_curves(tmp_path)
+    assert curves.circuits == ()
+    assert curves.best_lap("track-01") == 9.0
+    np.testing.assert_array_equal(curves.sectors_on("track-01"), [[50, 3.0, np.nan, 3.5]])
+    story = Story(tmp_path, 55)
+    story.event("begin", "Goes on", 55, circuits=["track-01"])
+    story.laps([8.0], 70, [0])
+    story.close()
+    curves = load_curves(tmp_path)
+    assert curves.laps[:, 1].tolist() == [9.5, 8.0]
+    assert curves.lap_circuits.tolist() == [-1.0, 0.0]
+    assert curves.best_laps() == {"track-01": 8.0}
+
+
+def test_a_run_from_before_there_were_stories_keeps_its_curves_when_it_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "progress.csv").write_text(
+        "time/total_timesteps,time/time_elapsed,train/loss\n100,1,0.7\n200,2,0.5\n300,3,0.4\n", encoding="utf-8"
+    )
+    story = Story(tmp_path, 200)
+    assert story.seconds >= 2.0
+    story.event("begin", "Goes on", 200)
+    story.update({"train/loss": 0.3, "train/new": 1.0}, 250)
+    story.close()
+    (tmp_path / "progress_200.csv").write_text("time/total_timesteps,train/loss\n250,0.3\n", encoding="utf-8")
+    curves = load_curves(tmp_path)
+    assert curves.steps.tolist() == [100, 200, 250]
+    assert curves.values["train/loss"].tolist() == [0.7, 0.5, 0.3]
+    np.testing.assert_array_equal(curves.values["train/new"], [np.nan, np.nan, 1.0])
+    assert (np.diff(curves.seconds) > 0).all()
+
+
+def test_new_weights_are_those_of_the_run_as_it_goes_on(tmp_path: Path) -> None:
+    story, reader = Story(tmp_path), StoryReader(tmp_path)
+    story.event("begin", "Begins", 0)
+    story.event("weights", "speedBonus 0 → 1", 10, rewards={"weights": {"speedBonus": 1.0}})
+    reader.read_all()
+    assert reader.rewards == {"weights": {"speedBonus": 1.0}}
+    story.event("begin", "Goes on", 10)  # with what its config.json says by now
+    reader.read_all()
+    assert reader.rewards is None
+
+
 def test_every_line_is_json_that_anyone_can_read(tmp_path: Path) -> None:
     story = Story(tmp_path)
     story.sectors([[1.0, float("nan"), 2.0]], 1)

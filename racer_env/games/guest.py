@@ -1,0 +1,179 @@
+"""One client of a games server: lines in, lines out, in their order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from racer_env.games.arcade import Arcade, log
+from racer_env.games.messages import (
+    CloseRequest,
+    GetState,
+    GetStates,
+    GetStats,
+    MessageError,
+    Request,
+    Reset,
+    SetAction,
+    State,
+    error_message,
+    parse_request,
+    state_message,
+    states_message,
+    stats_message,
+)
+from racer_env.games.told import Told
+from racer_env.games.workers import GamesError, WorkerLostError
+
+INTERNAL_ERROR = "internal error: the server's log has the details"
+LINGER_SECONDS, LINGER_BYTES = 0.4, 2**20
+"""How long, and how much, is still read from a client that is sent away: else it might not get to read why."""
+GOODBYE = "the server is shutting down"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """line_bytes: of a client's message. clients: at once.
+    unread_bytes: replies that may wait for a client; unread_seconds: for how long, before it is disconnected."""
+
+    line_bytes: int = 64 * 1024
+    clients: int = 64
+    unread_bytes: int = 256 * 1024
+    unread_seconds: float = 10.0
+
+
+class SentAwayError(Exception):
+    """The client is disconnected, and told why."""
+
+
+class Guest:
+    """Answers one message after the other. While it waits for a reply to be read, it reads nothing more."""
+
+    def __init__(
+        self,
+        arcade: Arcade,
+        limits: Limits,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        count_clients: Callable[[], int],
+    ) -> None:
+        self._arcade, self._limits, self._count_clients = arcade, limits, count_clients
+        self._reader, self._writer = reader, writer
+        self._told = [Told(view) for view in arcade.views]
+        peer = writer.get_extra_info("peername")
+        self.name = "{}:{}".format(*peer[:2]) if peer else "unknown"
+        writer.transport.set_write_buffer_limits(high=limits.unread_bytes)
+
+    async def serve(self, greeting: bytes) -> None:
+        """Until the client goes or must go, or until the server ends, which cancels this."""
+        try:
+            await self._send(greeting)
+            while (line := await self._line()) is not None:
+                if not await self._answer(line):
+                    break
+        except SentAwayError as error:
+            await self.send_away(str(error))
+        except asyncio.CancelledError:
+            await self.send_away(GOODBYE)
+        except (ConnectionError, TimeoutError):
+            pass
+        finally:
+            self._writer.close()
+
+    async def send_away(self, why: str) -> None:
+        """Say why, and give the client a moment to read it."""
+        log.info("%s is disconnected: %s", self.name, why)
+        with suppress(ConnectionError, TimeoutError, OSError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                self._writer.write(error_message(why))
+                await self._writer.drain()
+                self._writer.write_eof()
+                left = LINGER_BYTES
+                while left > 0 and (part := await self._reader.read(left)):
+                    left -= len(part)
+        self._writer.close()
+
+    def drop(self) -> None:
+        """At once."""
+        self._writer.transport.abort()
+
+    async def _line(self) -> bytes | None:
+        """The next message; None if the client has gone."""
+        try:
+            return await self._reader.readuntil(b"\n")
+        except asyncio.IncompleteReadError:
+            return None
+        except asyncio.LimitOverrunError:
+            why = f"a message may have {self._limits.line_bytes:,} bytes, and ends with a newline"
+            raise SentAwayError(why) from None
+
+    async def _answer(self, line: bytes) -> bool:
+        """Whether the client goes on. Others get their turn after each message."""
+        try:
+            request = parse_request(line, self._arcade.plan.num_games)
+            if isinstance(request, CloseRequest):
+                return False
+            reply = await self._reply_to(request)
+        except WorkerLostError:
+            reply = error_message("; ".join(filter(None, (told.loss() for told in self._told))) or "a game was lost")
+        except (MessageError, GamesError) as error:
+            reply = error_message(str(error))
+        except (ConnectionError, SentAwayError):
+            raise
+        except Exception:
+            log.exception("internal error with a message of %s: %r", self.name, line[:200])
+            reply = error_message(INTERNAL_ERROR)
+        if reply:
+            await self._send(reply)
+        await asyncio.sleep(0)
+        return True
+
+    async def _send(self, reply: bytes) -> None:
+        self._writer.write(reply)
+        if self._writer.transport.get_write_buffer_size() <= self._limits.unread_bytes:
+            return
+        try:
+            async with asyncio.timeout(self._limits.unread_seconds):
+                await self._writer.drain()
+        except TimeoutError:
+            log.info("%s is disconnected: it reads nothing", self.name)
+            self.drop()
+            raise
+
+    async def _reply_to(self, request: Request) -> bytes:
+        """The line to send, empty if there is none."""
+        match request:
+            case SetAction(game_id, action):
+                await self._arcade.act(game_id, action, self.name)
+                return b""
+            case GetState(game_id, frame):
+                return self._loss_of((game_id,)) or state_message(await self._state(game_id, frame))
+            case GetStates(game_ids, frame):
+                if loss := self._loss_of(game_ids):
+                    return loss
+                return states_message(list(await asyncio.gather(*(self._state(each, frame) for each in game_ids))))
+            case Reset(game_id, frame):
+                answer = await self._arcade.ask(game_id, restart=True, frame=frame)
+                return state_message(self._told[game_id].restarted(answer))
+            case GetStats():
+                plan = self._arcade.plan
+                return stats_message(plan.game, plan.hz, self._count_clients(), await self._arcade.count())
+            case _:
+                raise AssertionError(request)
+
+    def _loss_of(self, game_ids: tuple[int, ...]) -> bytes:
+        """The ERROR for games that were lost since the client last heard of them, if there is one."""
+        losses = [loss for game_id in game_ids if (loss := self._told[game_id].loss())]
+        return error_message("; ".join(losses)) if losses else b""
+
+    async def _state(self, game_id: int, frame: bool) -> State:
+        told, view = self._told[game_id], self._arcade.views[game_id]
+        if (ending := told.ending()) is not None:
+            return ending
+        frame = frame and self._arcade.plan.frames
+        if view.moment is not None and not frame:
+            return told.now(view.moment, None)
+        answer = await self._arcade.ask(game_id, frame=frame)
+        return told.ending() or told.now(answer.moment, answer.frame)

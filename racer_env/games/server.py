@@ -1,0 +1,146 @@
+"""The games server: who is let in, and how it begins and ends. See `guest` for what it does for a client."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from racer_env.bridge.server import Address, listen_on
+from racer_env.games.arcade import Arcade, Plan, log
+from racer_env.games.guest import Guest, Limits
+from racer_env.games.messages import handshake
+from racer_env.games.moments import ClockReport
+
+REPORT_SECONDS = 5.0
+"""Between two lines in the log on how steadily the games run."""
+Result = TypeVar("Result")
+
+
+class GamesServer:
+    """Serves games until it is told to stop."""
+
+    def __init__(self, address: Address, plan: Plan, limits: Limits | None = None) -> None:
+        self.address = address
+        self.arcade = Arcade(plan)
+        self._plan, self._limits = plan, limits or Limits()
+        self._guests: dict[Guest, asyncio.Task[None]] = {}
+        self._stopped = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listener: socket.socket | None = None
+
+    @property
+    def guest_count(self) -> int:
+        return len(self._guests)
+
+    def listen(self) -> None:
+        """Take the port. Whoever connects from now on waits for `serve`."""
+        self._listener = listen_on(self.address)
+        self.address = Address(self.address.host, self._listener.getsockname()[1])
+
+    async def serve(self, started: Callable[[Address], None] = lambda address: None) -> None:
+        """Start the games, say where they are, and return when `stop` was called and everyone was told."""
+        if self._listener is None:
+            self.listen()
+        self._loop = asyncio.get_running_loop()
+        try:
+            if await self._open():
+                await self._serve(started)
+        finally:
+            assert self._listener is not None
+            self._listener.close()
+            await self.arcade.close()
+        if self.arcade.clocks:
+            log.warning(summary(self.arcade.clocks))
+
+    def submit(self, order: Coroutine[Any, Any, Result]) -> Future[Result] | None:
+        """Have something done by a running server, from another thread; None if it has just ended."""
+        assert self._loop is not None
+        try:
+            return asyncio.run_coroutine_threadsafe(order, self._loop)
+        except RuntimeError:
+            order.close()
+            return None
+
+    def stop(self) -> None:
+        """End `serve`, also before it has begun; from any thread, and from a signal handler."""
+        if self._loop is None:
+            self._stopped.set()
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stopped.set)
+
+    async def _open(self) -> bool:
+        """Whether the games are there before somebody stops the server."""
+        opening, stopping = asyncio.create_task(self.arcade.open()), asyncio.create_task(self._stopped.wait())
+        await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not opening.done():
+            opening.cancel()
+            return False
+        opening.result()
+        return True
+
+    async def _serve(self, started: Callable[[Address], None]) -> None:
+        server = await asyncio.start_server(self._admit, sock=self._listener, limit=self._limits.line_bytes)
+        watch = asyncio.create_task(self._watch())
+        try:
+            started(self.address)
+            await self._stopped.wait()
+        finally:
+            watch.cancel()
+            server.close()
+            await self._farewell()
+
+    async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        guest = Guest(self.arcade, self._limits, reader, writer, lambda: len(self._guests))
+        if len(self._guests) >= self._limits.clients:
+            await guest.send_away(f"{self._limits.clients} clients are connected, which is the limit")
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._guests[guest] = task
+        log.info("%s has come", guest.name)
+        plan = self._plan
+        try:
+            await guest.serve(handshake(plan.game, plan.num_games, plan.hz, plan.frames))
+        finally:
+            self._guests.pop(guest, None)
+            log.info("%s has gone", guest.name)
+
+    async def _watch(self) -> None:
+        """Tell how steadily the games run; when they do not keep up, louder."""
+        while True:
+            await asyncio.sleep(REPORT_SECONDS)
+            clocks = self.arcade.clocks
+            behind = [clock for clock in clocks if not clock.keeps_up]
+            if behind:
+                log.warning(complaint(behind))
+            elif clocks:
+                log.info(summary(clocks))
+
+    async def _farewell(self) -> None:
+        guests = list(self._guests.values())
+        for task in guests:
+            task.cancel()
+        await asyncio.gather(*guests, return_exceptions=True)
+
+
+def summary(clocks: list[ClockReport]) -> str:
+    """How steadily the games run, in a line."""
+    lowest = min(clock.rate for clock in clocks)
+    highest = max(clock.rate for clock in clocks)
+    rates = f"{lowest:.1f}" if highest - lowest < 0.05 else f"{lowest:.1f} to {highest:.1f}"
+    p50, p99 = (max(values) for values in zip(*((clock.late_p50, clock.late_p99) for clock in clocks), strict=True))
+    latest, skipped = max(clock.late_max for clock in clocks), sum(clock.skipped for clock in clocks)
+    return (
+        f"{len(clocks)} game{'s' * (len(clocks) > 1)} at {rates} of {clocks[0].hz:g} ticks/s; ticks are late by "
+        f"{p50:.2f} ms (median), {p99:.1f} ms (99 %), {latest:.0f} ms (at most); {skipped} skipped"
+    )
+
+
+def complaint(behind: list[ClockReport]) -> str:
+    """That the machine is too slow, and by how much."""
+    games = ", ".join(f"game {clock.game_id} {clock.rate:.1f}" for clock in behind)
+    return f"the machine does not keep up with {behind[0].hz:g} ticks/s: {games}; fewer games or a lower --hz would do"

@@ -1,0 +1,138 @@
+"""What a games server may send: every value is checked here, once, before anybody relies on it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from racer_env.bridge.contract import Contract, field, number, short
+from racer_env.errors import BridgeError, ContractError
+
+MOST_GAMES = 4096
+LARGEST_FRAME = 2**24
+"""Bytes that a frame can have."""
+COUNTS = ("tiles_visited", "total_tiles", "steps")
+NUMBERS = ("car_x", "car_y", "car_vx", "car_vy", "car_angle", "car_angular_vel", "speed", "total_reward")
+WHEELS = 4
+
+Frame = NDArray[np.uint8]
+Info = dict[str, Any]
+
+
+class GameState(NamedTuple):
+    """What `get_state` and `reset` return. frame: (height, width, 3); None if the server or the caller wants none."""
+
+    telemetry: dict[str, Any]
+    frame: Frame | None
+    reward: float
+    done: bool
+    info: Info
+
+
+class ServerError(BridgeError):
+    """The server answered with an ERROR."""
+
+
+def parse_line(line: bytes) -> dict[str, Any]:
+    """A message; raises ServerError with what the server says if that is an ERROR."""
+    try:
+        message = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise ContractError(f"a JSON object expected, got {short(line)} ({error})") from None
+    if type(message) is not dict:
+        raise ContractError(f"a JSON object expected, got {short(message)}")
+    if message.get("type") == "ERROR":
+        raise ServerError(str(message.get("message", "the server gave no reason")))
+    return message
+
+
+def expect(kind: str, message: Mapping[str, Any]) -> None:
+    if message.get("type") != kind:
+        raise ContractError(f"type: {kind} expected, got {short(message.get('type'))}")
+
+
+def game_count(message: Mapping[str, Any]) -> int:
+    """Of a handshake."""
+    value = field(message, "num_games")
+    if type(value) is not int or not 1 <= value <= MOST_GAMES:
+        raise ContractError(f"num_games: a whole number from 1 to {MOST_GAMES} expected, got {short(value)}")
+    return value
+
+
+def offers(message: Mapping[str, Any]) -> frozenset[str]:
+    """What a handshake says that the server can do besides; nothing on servers that do not know of it."""
+    value = message.get("offers", [])
+    if type(value) is not list or not all(type(each) is str for each in value):
+        raise ContractError(f"offers: a list of names expected, got {short(value)}")
+    return frozenset(value)
+
+
+def state_of(message: Mapping[str, Any], game_id: int, frames: bool) -> GameState:
+    """A STATE of this game, checked. Without `frames`, its picture is not looked at."""
+    expect("STATE", message)
+    if type(message.get("game_id")) is not int or message["game_id"] != game_id:
+        raise ContractError(f"game_id: {game_id} expected, got {short(message.get('game_id'))}")
+    return GameState(
+        _telemetry(field(message, "telemetry")),
+        _frame(message) if frames else None,
+        Contract.reward(field(message, "reward")),
+        Contract.flag("done", field(message, "done")),
+        _object("info", field(message, "info")),
+    )
+
+
+def states_of(message: Mapping[str, Any], game_ids: range, frames: bool) -> list[GameState]:
+    expect("STATES", message)
+    states = field(message, "states")
+    if type(states) is not list or len(states) != len(game_ids):
+        raise ContractError(f"states: {len(game_ids)} of them expected, got {short(states)}")
+    found = []
+    for game_id, state in zip(game_ids, states, strict=True):
+        found.append(state_of(_object(f"states[{game_id}]", state), game_id, frames))
+    return found
+
+
+def _telemetry(value: Any) -> dict[str, Any]:
+    telemetry = _object("telemetry", value)
+    for name in NUMBERS:
+        if name in telemetry:
+            number(f"telemetry.{name}", telemetry[name])
+    for name in COUNTS:
+        if name in telemetry and (type(telemetry[name]) is not int or telemetry[name] < 0):
+            raise ContractError(f"telemetry.{name}: a whole number from 0 expected, got {short(telemetry[name])}")
+    if "wheel_speeds" in telemetry:
+        wheels = telemetry["wheel_speeds"]
+        if type(wheels) is not list or len(wheels) != WHEELS:
+            raise ContractError(f"telemetry.wheel_speeds: {WHEELS} numbers expected, got {short(wheels)}")
+        for speed in wheels:
+            number("telemetry.wheel_speeds", speed)
+    return telemetry
+
+
+def _frame(message: Mapping[str, Any]) -> Frame | None:
+    text = field(message, "frame")
+    if text is None:
+        return None
+    shape = field(message, "frame_shape")
+    is_shape = type(shape) is list and len(shape) == 3 and all(type(side) is int and side > 0 for side in shape)
+    if not is_shape or shape[2] != 3 or shape[0] * shape[1] * 3 > LARGEST_FRAME:
+        raise ContractError(f"frame_shape: height, width and 3 expected, got {short(shape)}")
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        raise ContractError(f"frame: base64 or null expected, got {short(text)}") from None
+    if len(content) != shape[0] * shape[1] * 3:
+        raise ContractError(f"frame: {shape[0] * shape[1] * 3} bytes expected, got {len(content)}")
+    return np.frombuffer(content, np.uint8).reshape(shape).copy()
+
+
+def _object(name: str, value: Any) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise ContractError(f"{name}: an object expected, got {short(value)}")
+    return value

@@ -1,0 +1,32 @@
+"""`python -m racer_env.stdio --env-id CartPole-v1`: host an environment, without the viewer."""
+
+import argparse
+import sys
+
+from racer_env.errors import RacerError
+from racer_env.stdio.host import run
+
+USAGE_ERROR, INTERRUPTED = 2, 130
+"""Exit codes."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m racer_env.stdio",
+        description="Host a Gymnasium environment on stdin and stdout, one JSON object a line.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--env-id", required=True, metavar="ID", help="of an installed environment, as CartPole-v1")
+    parser.add_argument("--make-kwargs", metavar="JSON", help="an object for gymnasium.make, as '{\"gravity\": 5}'")
+    options = parser.parse_args()
+    try:
+        return run(options.env_id, options.make_kwargs)
+    except RacerError as error:
+        print(f"racer_env.stdio: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

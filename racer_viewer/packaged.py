@@ -1,0 +1,64 @@
+"""How the packaged app differs from the one that Python runs: no console, nothing to write to beside itself."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from platformdirs import user_cache_path, user_log_path
+
+APP = "racer-viewer"
+LOG_KEPT = 1_000_000
+"""A larger log is begun anew [bytes]."""
+
+
+def prepare() -> None:
+    """For a process that may have no console, and must not write into its own folder."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(user_cache_path(APP, appauthor=False) / "engine"))
+    if sys.stdout is None or sys.stderr is None:
+        log = _open_log()
+        sys.stdout, sys.stderr = sys.stdout or log, sys.stderr or log
+
+
+def run_as_python(arguments: list[str]) -> bool:
+    """Do what Python would do with `[-P] -m MODULE …` or `[-P] -c CODE …`; False if it is something else.
+
+    Parts of the app start others by `sys.executable`, which in the packaged one is the app itself.
+    """
+    rest = arguments[1:] if arguments[:1] == ["-P"] else arguments
+    if len(rest) < 2 or rest[0] not in ("-m", "-c"):
+        return False
+    how, what, *more = rest
+    sys.argv = [how, *more]
+    if how == "-m":
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+    return True
+
+
+def own_command() -> list[str]:
+    """How this program is started once more."""
+    return [sys.executable, "-m", "racer_viewer"]
+
+
+def is_packaged() -> bool:
+    return bool(getattr(sys, "frozen", False))
+
+
+def log_file() -> Path:
+    """What would be seen at a console, where there is none."""
+    return user_log_path(APP, appauthor=False) / "racer-viewer.log"
+
+
+def _open_log() -> TextIO:
+    path = log_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        large = path.exists() and path.stat().st_size > LOG_KEPT
+        return path.open("w" if large else "a", encoding="utf-8", buffering=1)
+    except OSError:
+        return open(os.devnull, "w", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""`racer-viewer selftest`: whether everything works here, each part tried for real."""

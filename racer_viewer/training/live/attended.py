@@ -1,0 +1,57 @@
+"""A run that learns in this process, and that windows can look at and give orders to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from racer_viewer.training.live.conductor import Conductor
+from racer_viewer.training.live.files import LOG_FILE, STORY_FILE
+from racer_viewer.training.live.orders import Orders
+from racer_viewer.training.live.swarm_callback import SwarmCallback
+from racer_viewer.training.live.swarm_file import SwarmWriter
+from racer_viewer.training.overseer import Progress
+from racer_viewer.training.run import Outcome, Run
+from racer_viewer.training.saved import remove_run, write_config
+
+
+@contextmanager
+def at_a_terminal(training: Run) -> Iterator[Orders]:
+    """A run's folder in use, as everybody can see; windows come and go. Nothing is left of a run that never began."""
+    folder, is_new = training.folder, not training.folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    orders = Orders(folder)
+    try:
+        with closing(orders):
+            write_config(training.config, folder)
+            (folder / LOG_FILE).unlink(missing_ok=True)  # last words of another learner
+            yield orders
+    finally:
+        if is_new and not (folder / STORY_FILE).exists():
+            remove_run(folder)
+
+
+def learn_attended(
+    training: Run, orders: Orders, report: Callable[[Progress], None] = lambda progress: None
+) -> Outcome:
+    """Learn, and do what viewers ask for, to the end of the run."""
+    conductor = Conductor(training, orders)
+    with ExitStack() as open_things:
+        companions = [*_cars_to_show(training, orders, open_things), conductor]
+        outcome = training.learn(report, companions, on_problem=orders.tell)
+    conductor.hear_the_rest()
+    return outcome
+
+
+def _cars_to_show(training: Run, orders: Orders, open_things: ExitStack) -> list[BaseCallback]:
+    """Those of a bridge are not here to be seen; and a full disk is no reason not to learn."""
+    if training.on_bridge:
+        return []
+    try:
+        writer = open_things.enter_context(closing(SwarmWriter(training.folder, training.config.num_cars)))
+    except OSError as error:
+        orders.tell(f"the cars cannot be shown: {error.strerror or error}; the run goes on")
+        return []
+    return [SwarmCallback(writer, training.config.tracks, training.metrics, lambda: orders.watched)]

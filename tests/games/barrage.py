@@ -1,0 +1,87 @@
+"""Messages that nobody should send, and a well-behaved client beside those who do."""
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from racer_env.games import RacingGameClient
+from tests.bridge.hostile_messages import NASTY
+from tests.games.plain_player import plain_player
+
+VALID: list[dict[str, Any]] = [
+    {"type": "SET_ACTION", "game_id": 0, "action": {"steer": 0.1, "gas": 0.5, "brake": 0.0}},
+    {"type": "GET_STATE", "game_id": 1, "frame": False},
+    {"type": "GET_STATES", "game_ids": [0, 2], "frame": False},
+    {"type": "GET_STATS"},
+    {"type": "GET_STATE", "game_id": 0},
+    {"type": "RESET", "game_id": 3, "frame": False},
+]
+FENCE = b'{"type":"FENCE"}\n'
+
+
+@contextmanager
+def stepping_neighbour(port: int) -> Iterator[None]:
+    """Asks and drives until the end of the block, and then complains of any error."""
+    enough = threading.Event()
+    problems: list[BaseException] = []
+    asked = 0
+
+    def step_on() -> None:
+        nonlocal asked
+        try:
+            with RacingGameClient(port=port, frames=False) as client:
+                while not enough.is_set():
+                    client.set_action((0.0, 0.3, 0.0), 1)
+                    assert len(client.states()) == 4
+                    asked += 1
+        except BaseException as problem:
+            problems.append(problem)
+
+    thread = threading.Thread(target=step_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+    assert not problems
+    assert asked > 3
+
+
+def hostile_lines(seed: int, number: int) -> Iterator[bytes]:
+    draw = random.Random(seed)
+    for _ in range(number):
+        message = json.loads(json.dumps(draw.choice(VALID[:4] if draw.random() < 0.98 else VALID)))
+        kind = draw.randrange(5)
+        if kind == 0:
+            message[draw.choice([*message, "game_id", "action", "frame", "x"])] = draw.choice(NASTY)
+        elif kind == 1 and "action" in message:
+            message["action"][draw.choice(["steer", "gas", "brake", "x"])] = draw.choice(NASTY)
+        elif kind == 2:
+            del message[draw.choice(list(message))]
+        line = json.dumps(message).encode()
+        if kind == 3:
+            at = draw.randrange(len(line))
+            line = line[:at] + draw.randbytes(draw.randint(0, 4)).replace(b"\n", b"") + line[at + draw.randint(0, 3) :]
+        elif kind == 4:
+            line = draw.randbytes(draw.randint(0, 300)).replace(b"\n", b"")
+        yield line + b"\n"
+
+
+def barrage(port: int, lines: list[bytes]) -> None:
+    """Send all without waiting; each gets at most one reply, and a fence after each tells which one."""
+    with plain_player(port) as player:
+        lines = [line for line in lines if b'"CLOSE"' not in line]
+        sender = threading.Thread(target=player.send, args=(b"".join(line + FENCE for line in lines),))
+        sender.start()
+        fences = 0
+        while fences < len(lines):
+            reply = player.read()
+            assert reply["type"] in ("STATE", "STATES", "STATS", "ERROR")
+            if reply["type"] == "ERROR":
+                assert "internal" not in reply["message"], reply
+                fences += "'FENCE'" in reply["message"]
+        sender.join()

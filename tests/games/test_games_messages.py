@@ -1,0 +1,96 @@
+"""What clients send is checked before anything is done with it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from racer_env.games.messages import (
+    GetState,
+    GetStates,
+    MessageError,
+    Reset,
+    SetAction,
+    parse_request,
+)
+
+NUM_GAMES = 3
+
+
+def parse(message: Any) -> Any:
+    return parse_request(json.dumps(message).encode() + b"\n", NUM_GAMES)
+
+
+def action(**changes: Any) -> dict[str, Any]:
+    values = {"steer": 0.5, "gas": 1, "brake": 0.25, **changes}
+    return {"type": "SET_ACTION", "game_id": 2, "action": values}
+
+
+def test_right_messages() -> None:
+    assert parse(action()) == SetAction(2, (0.5, 1.0, 0.25))
+    assert parse({"type": "GET_STATE", "game_id": 0}) == GetState(0, frame=True)
+    assert parse({"type": "GET_STATE", "game_id": 0, "frame": False}) == GetState(0, frame=False)
+    assert parse({"type": "RESET", "game_id": 1, "more": "ignored"}) == Reset(1, frame=True)
+    assert parse({"type": "GET_STATES"}) == GetStates((0, 1, 2), frame=True)
+    assert parse({"type": "GET_STATES", "game_ids": [2, 0], "frame": False}) == GetStates((2, 0), frame=False)
+
+
+def test_actions_beyond_their_range_are_clamped() -> None:
+    assert parse(action(steer=-7, gas=1e300, brake=-0.1)).action == (-1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("value", [None, "1", True, [1], {}])
+def test_an_action_is_three_numbers(value: Any) -> None:
+    for key in ("steer", "gas", "brake"):
+        with pytest.raises(MessageError, match=rf"action\.{key}: a finite number expected"):
+            parse(action(**{key: value}))
+    with pytest.raises(MessageError, match=r"action: an object|action\.steer"):
+        parse({"type": "SET_ACTION", "game_id": 0, "action": value})
+
+
+def test_numbers_that_are_none_are_refused() -> None:
+    for number in (b"NaN", b"Infinity", b"-Infinity", b"1e999"):
+        line = b'{"type":"SET_ACTION","game_id":0,"action":{"steer":%s,"gas":0,"brake":0}}\n' % number
+        with pytest.raises(MessageError, match=r"not JSON|finite number"):
+            parse_request(line, NUM_GAMES)
+
+
+@pytest.mark.parametrize("game_id", [3, -1, 10**30, True, 0.0, "0", None, [0]])
+@pytest.mark.parametrize("kind", ["GET_STATE", "RESET", "SET_ACTION", "GET_STATES"])
+def test_a_game_that_is_not_there(kind: str, game_id: Any) -> None:
+    message = {**action(), "type": kind, "game_id": game_id, "game_ids": [0, game_id]}
+    with pytest.raises(MessageError, match="game_id: a whole number from 0 to 2 expected"):
+        parse(message)
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(MessageError, match="game_id: missing"):
+        parse({"type": "GET_STATE"})
+    with pytest.raises(MessageError, match="action: missing"):
+        parse({"type": "SET_ACTION", "game_id": 0})
+    with pytest.raises(MessageError, match=r"action\.gas: missing"):
+        parse({"type": "SET_ACTION", "game_id": 0, "action": {"steer": 0, "brake": 0}})
+
+
+@pytest.mark.parametrize("message", [[], 1, None, "GET_STATE", {}, {"type": None}, {"type": "get_state"}, {"type": []}])
+def test_what_is_no_message(message: Any) -> None:
+    with pytest.raises(MessageError, match=r"a JSON object, not|type: one of"):
+        parse(message)
+
+
+@pytest.mark.parametrize("line", [b"\n", b"{\n", b"\xff\xfe\n", b'{"type":"GET_STATE","game_id":0}}\n', b"[" * 5000])
+def test_what_is_no_json(line: bytes) -> None:
+    with pytest.raises(MessageError, match="not JSON"):
+        parse_request(line, NUM_GAMES)
+
+
+def test_deep_nesting_is_a_mistake_like_others() -> None:
+    for depth in (100, 500, 990, 1020):
+        line = b'{"type":' + b"[" * depth + b"]" * depth + b"}\n"
+        with pytest.raises(MessageError):
+            parse_request(line, NUM_GAMES)
+
+
+def test_games_named_twice_are_refused() -> None:
+    with pytest.raises(MessageError, match="each game can be asked for once"):
+        parse({"type": "GET_STATES", "game_ids": [1, 1]})

@@ -1,0 +1,169 @@
+"""How the server starts, or says why not, and how it and its workers end, whatever is killed."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from racer_env.errors import BridgeError
+from racer_env.games import RacingGameClient
+from tests.bridge.watching import eventually
+from tests.games.conftest import StartGames
+from tests.games.plain_player import PlainPlayer, plain_player
+
+SECONDS_TO_END = 10.0
+on_linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes as Linux lists them")
+
+ATTEMPTS = """
+import contextlib, io, json, os, sys
+from racer_viewer.cli import main
+
+def attempt(arguments):
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        try:
+            code = main(["games", *arguments])
+        except SystemExit as end:
+            code = end.code
+    return code, said.getvalue()
+
+found = [attempt(arguments) for arguments in json.loads(sys.argv[1])]
+sys.modules["Box2D"] = None  # as where it is not installed
+found.append(attempt([]))
+print(json.dumps(found))
+"""
+
+
+def workers_of(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def is_there(pid: int) -> bool:
+    """A process that is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_what_cannot_be_started_is_one_line() -> None:
+    pytest.importorskip("Box2D")
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        port = somebody.getsockname()[1]
+        cases = {
+            ("--port", str(port)): rf"port {port} on 127.0.0.1 is taken; (\d+) is free: --port \1",
+            ("--host", "no.such.host.invalid"): "cannot listen on no.such.host.invalid:5555",
+            ("--seed", "-1"): "--seed is a whole number from 0",
+            ("--num-games", "1000"): "--num-games is at most 256",
+            ("--hz", "100000"): "--hz is at most 1000",
+            ("--render", "human"): r"no display to open a window on \(.*\): use --render rgb_array .*, or none",
+        }
+        if sys.platform != "linux":
+            del cases["--render", "human"]
+        hidden = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        run = subprocess.run(
+            [sys.executable, "-c", ATTEMPTS, json.dumps(list(cases))],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environment,
+        )
+    assert run.returncode == 0, run.stderr
+    *results, without_box2d = json.loads(run.stdout)
+    for (code, said), reason in zip(results, cases.values(), strict=True):
+        assert code == 2
+        *warnings, line = said.splitlines()
+        assert re.search(reason, line), said
+        assert all("warning: " in warning for warning in warnings)
+    assert without_box2d[0] == 2
+    assert 'CarRacing-v3 needs box2d, which is not installed: pip install "racer-viewer[games]"' in without_box2d[1]
+    assert without_box2d[1].count("\n") == 1
+    assert "this protocol has no password" in results[1][1]
+
+
+@on_linux
+@pytest.mark.slow
+def test_a_worker_that_dies_is_replaced_and_its_games_go_on(start_games: StartGames) -> None:
+    with start_games("--num-games", "2", "--render", "none") as games, plain_player(games.port) as player:
+        with plain_player(games.port) as other:
+            for each in (player, other):
+                each.state(0)
+                each.state(1)
+            player.act(0, gas=0.7)
+            before = player.state(0)["episode"]
+            victim = workers_of(games.process.pid)[0]
+            os.kill(victim, signal.SIGKILL)
+            eventually(lambda: not is_there(victim), "it is gone")
+            for each in (player, other):
+                said = _errors(each)
+                assert len(said) == 1
+                assert re.search(r"game \d was lost and starts again: worker process \d ended \(signal 9\)", said[0])
+                each.state(0)
+                each.state(1)
+        eventually(lambda: player.state(0)["telemetry"]["speed"] > 3.0, "it drives on with the action that it had", 60)
+        assert player.state(0)["episode"] >= before
+        children = workers_of(games.process.pid)
+        assert victim not in children
+        assert games.end() == 0
+        eventually(lambda: not any(map(is_there, children)), "all workers have ended")
+        assert "ended (signal 9); its games start again" in games.log.read_text()
+
+
+def _errors(player: PlainPlayer) -> list[str]:
+    """Ask for both games until one says that it was lost."""
+    said: list[str] = []
+
+    def ask() -> bool:
+        replies = [player.ask({"type": "GET_STATE", "game_id": game_id}) for game_id in (0, 1)]
+        said.extend(reply["message"] for reply in replies if reply["type"] == "ERROR")
+        return bool(said)
+
+    eventually(ask, "an ERROR")
+    return said
+
+
+@on_linux
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_server_that_is_told_to_end_says_goodbye_and_leaves_nothing_behind(
+    start_games: StartGames, how: signal.Signals
+) -> None:
+    with start_games("--num-games", "2") as games:
+        client, silent = RacingGameClient(port=games.port), RacingGameClient(port=games.port)
+        client.states()
+        children = workers_of(games.process.pid)
+        assert len(children) >= 1
+        begin = time.monotonic()
+        for _ in range(3):
+            games.process.send_signal(how)
+        assert games.process.wait(20) == 0
+        assert time.monotonic() - begin < SECONDS_TO_END
+        for each in (client, silent):
+            with pytest.raises(BridgeError, match=r"the server is shutting down|has gone"):
+                each.get_state(0)
+            each.close()
+        eventually(lambda: not any(map(is_there, children)), "all workers have ended")
+        log = games.log.read_text()
+        assert re.search(r"2 games at [\d.]+.* of 50 ticks/s; ticks are late by .* skipped", log)
+        assert "Traceback" not in log
+
+
+@on_linux
+@pytest.mark.slow
+def test_workers_end_by_themselves_when_the_server_is_killed(start_games: StartGames) -> None:
+    with start_games("--num-games", "2") as games, plain_player(games.port) as player:
+        player.state(0)
+        children = workers_of(games.process.pid)
+        games.process.kill()
+        games.process.wait()
+        eventually(lambda: not any(map(is_there, children)), "all workers have ended")

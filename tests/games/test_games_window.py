@@ -1,0 +1,94 @@
+"""The window of a games server: where games are in it, and a person at the wheel."""
+
+import time
+from collections.abc import Callable
+
+import pygame
+import pytest
+
+from racer_env.bridge.server import Address
+from racer_env.games import RacingGameClient
+from racer_env.games.arcade import Plan
+from racer_env.games.server import GamesServer
+from racer_viewer.games.show import ServerThread
+from racer_viewer.games.tiles import tiles
+from racer_viewer.games.window import GamesWindow
+from racer_viewer.settings import Settings
+from tests.bridge.watching import eventually
+
+AREA = pygame.Rect(0, 26, 1280, 654)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 7, 12])
+def test_tiles_lie_in_the_window_beside_each_other(count: int) -> None:
+    found = tiles(AREA, count, 1.25, 6)
+    assert len(found) == count
+    assert len({tile.size for tile in found}) == 1
+    for number, tile in enumerate(found):
+        assert AREA.contains(tile)
+        assert tile.collidelist(found[:number]) == -1
+    assert sum(tile.width * tile.height for tile in found) > 0.5 * AREA.width * AREA.height
+
+
+def test_tiles_make_the_pictures_as_large_as_they_can_be() -> None:
+    six = tiles(AREA, 6, 1.25, 6)
+    assert len({tile.x for tile in six}) == 3
+    tall = tiles(pygame.Rect(0, 0, 600, 1200), 2, 1.25, 6)
+    assert len({tile.x for tile in tall}) == 1
+
+
+def press(key: int, down: bool = True) -> None:
+    pygame.event.post(pygame.event.Event(pygame.KEYDOWN if down else pygame.KEYUP, key=key))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["CarRacing-v3", "Racer-v0"])
+def test_a_person_takes_the_wheel_and_hands_it_back(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("Box2D")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    pygame.display.init()
+    server = GamesServer(Address(port=0), Plan(game, 2, 50.0, 1000, 1, True))
+    server.listen()
+    window = GamesWindow(server, range(2), Settings(window=(960, 540)))
+    thread = ServerThread(server, lambda address: None)
+    window.run_frame(playing=False)
+    thread.start()
+
+    def until(condition: Callable[[], bool], what: str) -> None:
+        def frame() -> bool:
+            window.run_frame(thread.is_playing)
+            time.sleep(0.01)
+            return condition()
+
+        eventually(frame, what, 60)
+
+    try:
+        until(lambda: thread.is_playing, "the games are there")
+        until(lambda: len(colours(window)) > 8, "something is to be seen")
+        with RacingGameClient(port=server.address.port, frames=False) as client:
+            client.set_action((0.0, 0.0, 1.0), 1)
+            press(pygame.K_TAB)
+            press(pygame.K_t)
+            press(pygame.K_UP)
+            until(lambda: client.get_state(1).telemetry["speed"] > 5.0, "it drives, whatever the client wants")
+            assert window.at_the_wheel
+            assert server.arcade.views[1].by_person is not None
+            assert server.arcade.views[0].by_person is None
+            press(pygame.K_UP, down=False)
+            press(pygame.K_t)
+            until(lambda: server.arcade.views[1].by_person is None, "it is handed back")
+            until(lambda: client.get_state(1).telemetry["speed"] < 1.0, "the client's brake counts again")
+        press(pygame.K_ESCAPE)
+        until(lambda: not window.is_open, "it is closed")
+    finally:
+        server.stop()
+        thread.join()
+        window.close()
+        pygame.display.quit()
+    assert thread.problem is None
+
+
+def colours(window: GamesWindow) -> set[tuple[int, ...]]:
+    surface = window.surface
+    width, height = surface.get_size()
+    return {tuple(surface.get_at((x, y)))[:3] for x in range(0, width, 7) for y in range(40, height - 80, 7)}

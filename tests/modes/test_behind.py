@@ -1,0 +1,79 @@
+"""Things that are done behind the window, and given up."""
+
+import time
+from threading import Event
+
+import pytest
+from person import Person
+
+from racer_env.errors import RacerError
+from racer_viewer.modes.behind import Behind
+from racer_viewer.modes.menu import MenuScreen
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.opening import OpeningScreen, open_behind
+
+LIMIT = 20.0
+
+
+def wait_until_done(behind: Behind[int]) -> None:
+    end = time.monotonic() + LIMIT
+    while not behind.done:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_what_came_of_it_or_went_wrong_is_known_when_it_is_done() -> None:
+    go = Event()
+    behind = Behind(lambda: int(go.wait(LIMIT)), "test")
+    assert not behind.done
+    go.set()
+    wait_until_done(behind)
+    assert behind.result() == 1
+    wrong = Behind(lambda: 1 // 0, "test")
+    wait_until_done(wrong)
+    with pytest.raises(ZeroDivisionError):
+        wrong.result()
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_what_nobody_wants_any_more_is_undone(late: bool) -> None:
+    go, undone = Event(), Event()
+    behind = Behind(lambda: int(go.wait(LIMIT)), "test")
+    if not late:
+        go.set()
+        wait_until_done(behind)
+    behind.give_up(lambda result: undone.set())
+    go.set()
+    assert undone.wait(LIMIT)
+
+
+def test_a_screen_comes_when_its_content_is_there_and_esc_gives_it_up(person: Person) -> None:
+    stage, go, undone = person.app.stage, Event(), Event()
+
+    def begin() -> None:
+        open_behind(
+            stage,
+            "Opening",
+            lambda: go.wait(LIMIT),
+            lambda result: MessageScreen(stage, "Here", str(result)),
+            lambda result: undone.set(),
+        )
+
+    begin()
+    person.frames(60)
+    person.top(OpeningScreen)
+    person.press("escape")
+    person.top(MenuScreen)
+    go.set()
+    assert undone.wait(LIMIT)
+    begin()
+    assert person.until_top(MessageScreen).title == "Here"
+
+
+def test_what_cannot_be_opened_is_a_message(person: Person) -> None:
+    def fail() -> int:
+        raise RacerError("there is nothing to open")
+
+    stage = person.app.stage
+    open_behind(stage, "Opening", fail, lambda result: MenuScreen(stage), lambda result: None)
+    assert "nothing to open" in person.until_top(MessageScreen).text

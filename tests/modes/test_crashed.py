@@ -1,0 +1,59 @@
+"""A mistake of ours costs the screen that made it, and is written down."""
+
+import pygame
+import pytest
+from person import FRAME, Person
+
+from racer_viewer.modes.crashed import TITLE
+from racer_viewer.modes.menu import MenuScreen
+from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.screen import Screen
+from racer_viewer.ui.intents import Controls
+
+
+class BrokenScreen(Screen):
+    """Cannot move on, and cannot be closed in peace either."""
+
+    def tick(self, controls: Controls) -> None:
+        raise ZeroDivisionError("the third wheel has no circumference")
+
+    def closed(self) -> None:
+        raise ZeroDivisionError("it still has none")
+
+
+class BrokenMessage(MessageScreen):
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        raise ZeroDivisionError("nothing can be drawn")
+
+
+def test_the_report_is_named_on_screen_and_the_menu_goes_on(person: Person, capfd: pytest.CaptureFixture[str]) -> None:
+    person.app.stage.push(BrokenScreen(person.app.stage))
+    person.app.frame_or_crash(FRAME)
+    told = person.app.stage.top
+    assert isinstance(told, MessageScreen)
+    assert told.title == TITLE
+    [report] = (person.data / "logs").iterdir()
+    assert str(report) in told.text
+    written = report.read_text(encoding="utf-8")
+    assert "third wheel" in written
+    assert "test_crashed.py" in written
+    assert "third wheel" in capfd.readouterr().err
+    person.frames(3)
+    person.press("return")
+    assert isinstance(person.app.stage.top, MenuScreen)
+
+
+def test_without_a_disk_to_write_to_it_is_told_all_the_same(person: Person) -> None:
+    (person.data / "logs").write_text("a file where the folder should be")
+    person.app.stage.push(BrokenScreen(person.app.stage))
+    person.app.frame_or_crash(FRAME)
+    assert isinstance(person.app.stage.top, MessageScreen)
+    assert "No report could be written" in person.app.stage.top.text
+
+
+def test_a_mistake_that_comes_again_at_once_ends_the_app(person: Person) -> None:
+    person.app.stage.push(BrokenScreen(person.app.stage))
+    person.app.frame_or_crash(FRAME)
+    person.app.stage.push(BrokenMessage(person.app.stage, "", ""))
+    with pytest.raises(ZeroDivisionError):
+        person.app.frame_or_crash(FRAME)

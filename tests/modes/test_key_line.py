@@ -1,0 +1,38 @@
+"""The line of keys: all of them where they fit, else the first ones and the way to the list of all."""
+
+import pytest
+from person import Person
+
+from racer_viewer.app import LEAST_SIZE
+from racer_viewer.modes.key_line import ALL_KEYS, fitting_keys
+from racer_viewer.modes.race import Entrant, RaceSetup
+from racer_viewer.modes.screen import MENU_KEYS
+from racer_viewer.modes.watch import WatchScreen
+from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
+
+MANY = [("Esc", "menu"), *((str(number), "something") for number in range(20))]
+
+
+def test_keys_that_fit_are_all_there_and_nothing_else() -> None:
+    assert fitting_keys(Theme(1.0), 1280, MENU_KEYS) == MENU_KEYS
+
+
+@pytest.mark.parametrize("width", [400, 960, 1280, 1900])
+def test_where_some_do_not_fit_the_last_one_leads_to_all(width: int) -> None:
+    shown = fitting_keys(Theme(1.0), width, MANY)
+    assert shown[-1] == ALL_KEYS
+    assert list(shown[:-1]) == MANY[: len(shown) - 1]
+    assert len(shown) > 2
+
+
+def test_wider_lines_have_more_keys() -> None:
+    counts = [len(fitting_keys(Theme(1.0), width, MANY)) for width in (400, 800, 1600)]
+    assert counts == sorted(set(counts))
+
+
+def test_watching_in_the_smallest_window_says_where_all_keys_are(person: Person) -> None:
+    setup = RaceSetup("track-01", (Entrant("a", ORDINARY.player),))
+    keys = WatchScreen(person.app.stage, setup, setup.open()).keys()
+    shown = fitting_keys(Theme(fitting_scale(LEAST_SIZE)), LEAST_SIZE[0], keys)
+    assert shown[-1] == ALL_KEYS
+    assert [key for key, _ in shown[:3]] == [key for key, _ in keys[:3]]

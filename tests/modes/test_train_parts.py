@@ -1,0 +1,249 @@
+"""The parts of a training's screen, on runs that have ended: what the mouse does, what is paid, what is drawn when."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pygame
+import pytest
+from person import Person
+from run_folders import make_run, make_story
+
+from racer_env.engine import load_circuit
+from racer_viewer.agents import CHAMPION, load_agent
+from racer_viewer.curves import Curves
+from racer_viewer.modes import train_pictures
+from racer_viewer.modes.best_laps import best_lap, best_laps
+from racer_viewer.modes.showcase import STUCK_TICKS, Showcase
+from racer_viewer.modes.train_end import TrainEndScreen
+from racer_viewer.modes.train_layout import Layout
+from racer_viewer.modes.train_menu import WeightsScreen
+from racer_viewer.modes.train_pace import PACES, name_of, number_of
+from racer_viewer.modes.train_screen import TrainScreen, open_run
+from racer_viewer.render.camera import Mode
+from racer_viewer.training.config import PAID_UNITS
+from racer_viewer.training.live import WatchedRun
+from racer_viewer.training.presets import preset
+from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY
+
+WEIGHTS = preset("ppo").rewards.to_json()["weights"]
+
+
+def opened(person: Person, folder: Path) -> TrainScreen:
+    open_run(person.app.stage, folder)
+    screen = person.until_top(TrainScreen)
+    person.frames(3)
+    return screen
+
+
+@pytest.fixture
+def train(person: Person) -> TrainScreen:
+    return opened(person, make_run(person.data, "mine"))
+
+
+def middle(train: TrainScreen, part: Layout) -> tuple[int, int]:
+    x, y = train.places[part].center
+    return x, y
+
+
+def test_only_the_showcase_is_moved_and_zoomed_by_the_mouse(person: Person, train: TrainScreen) -> None:
+    train.camera.mode = Mode.FREE
+    person.frames(40)
+    for part in (Layout.SWARM, Layout.CURVES):
+        before = train.camera.view
+        person.scroll(2, *middle(train, part))
+        person.button_down(*middle(train, part))
+        person.drag(60, 40, middle(train, Layout.SHOWCASE))
+        person.click(*middle(train, part))
+        person.frames(20)
+        assert train.camera.view == before, f"what begins on {part.value} is not for the camera"
+    person.button_down(*middle(train, Layout.SHOWCASE))
+    person.drag(60, 40, middle(train, Layout.SWARM))
+    person.frames(20)
+    assert train.camera.view != before
+
+
+def test_what_is_under_the_mouse_stays_there_when_it_zooms(person: Person, train: TrainScreen) -> None:
+    train.camera.mode = Mode.FREE
+    person.frames(40)
+    place = train.places[Layout.SHOWCASE]
+    x, y = place.x + 150, place.y + 120
+    before = train.camera.view.to_world(x - place.x, y - place.y)
+    scale = train.camera.view.scale
+    person.scroll(3, x, y)
+    person.frames(60)
+    assert train.camera.view.scale > 1.3 * scale
+    assert train.camera.view.to_world(x - place.x, y - place.y) == pytest.approx(before, abs=0.3)
+
+
+def test_the_wheel_over_the_curves_smooths_them(person: Person, train: TrainScreen) -> None:
+    before = train.smoothing
+    person.scroll(1, *middle(train, Layout.CURVES))
+    assert train.smoothing == pytest.approx(before + 0.05)
+    for _ in range(30):
+        person.scroll(1, *middle(train, Layout.CURVES))
+    assert train.smoothing == 0.95
+
+
+def test_other_colours_are_those_of_the_showcase_too(person: Person, train: TrainScreen) -> None:
+    (car,) = train.showcase.race.cars
+    assert car.entrant.colour == ORDINARY.player
+    person.app.stage.change(colour_blind=True)
+    person.frames(2)
+    assert train.showcase.race.cars[0] is car
+    assert car.entrant.colour == COLOUR_BLIND.player
+    train.race_it(True)
+    person.app.stage.change(colour_blind=False)
+    person.frames(2)
+    colours = [each.entrant.colour for each in train.showcase.race.cars]
+    assert colours == [ORDINARY.player, ORDINARY.cars[0]]
+
+
+def paid(showcase: Showcase) -> dict[str, Any]:
+    weights: dict[str, Any] = showcase.race.config.to_json()["weights"]
+    return weights
+
+
+def test_the_showcase_pays_what_the_run_pays() -> None:
+    run = replace(preset("ppo"), progress_in_units=False)
+    showcase = Showcase("track-02", run, WEIGHTS, ORDINARY, "You")
+    assert paid(showcase) == WEIGHTS
+    showcase.weigh({**WEIGHTS, "wallPenalty": -0.03})
+    assert paid(showcase) == {**WEIGHTS, "wallPenalty": -0.03}
+    showcase.close()
+
+
+def test_progress_in_units_is_paid_by_the_length_of_the_circuit() -> None:
+    run = replace(preset("ppo"), progress_in_units=True)
+    showcase = Showcase("track-02", run, {**WEIGHTS, "progress": 2.0}, ORDINARY, "You")
+    assert paid(showcase)["progress"] == pytest.approx(2.0 * load_circuit("track-02").length / PAID_UNITS)
+    showcase.close()
+
+
+class Circling:
+    """An agent that never stands still and never gets anywhere."""
+
+    noise_shape = None
+
+    def act(self, seen: object, **options: object) -> np.ndarray:
+        return np.array([1.0, 0.3, 0.0])
+
+    def values(self, seen: object) -> None:
+        return None
+
+    spread = sensitivity = values
+
+
+def test_a_policy_that_gets_nowhere_begins_anew_though_it_does_not_stand() -> None:
+    showcase = Showcase("track-01", preset("ppo"), WEIGHTS, ORDINARY, "You")
+    showcase.swap(Circling())  # type: ignore[arg-type]
+    (car,) = showcase.race.cars
+    for _ in range(STUCK_TICKS):
+        showcase.step((0.0, 0.0, 0.0))
+    assert car.ticks == STUCK_TICKS
+    assert not car.ending
+    for _ in range(STUCK_TICKS):
+        showcase.step((0.0, 0.0, 0.0))
+    assert car.ticks < STUCK_TICKS, "it was sent back to the line"
+    showcase.close()
+
+
+def test_new_weights_do_not_take_the_wheel_from_a_person() -> None:
+    showcase = Showcase("track-01", preset("ppo"), WEIGHTS, ORDINARY, "You")
+    showcase.let_drive(True)
+    race = showcase.race
+    showcase.weigh({**WEIGHTS, "wallPenalty": -0.03})
+    assert showcase.race is race
+    showcase.let_drive(False)
+    assert paid(showcase)["wallPenalty"] == -0.03
+    showcase.close()
+
+
+def test_only_the_weights_that_were_changed_are_sent(
+    person: Person, train: TrainScreen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[dict[str, float]] = []
+    monkeypatch.setattr(WatchedRun, "set_weights", lambda run, weights: sent.append(dict(weights)))
+    person.app.stage.push(WeightsScreen(person.app.stage, train))
+    person.go_to("Wall")
+    person.press("left")
+    person.choose("Apply")
+    assert sent == [{"wallPenalty": pytest.approx(WEIGHTS["wallPenalty"] - 0.001)}]
+    person.app.stage.push(WeightsScreen(person.app.stage, train))
+    person.choose("Apply")
+    assert len(sent) == 1
+    assert person.app.stage.said == "Nothing was changed"
+
+
+def test_a_pace_that_somebody_else_asked_for_has_a_name() -> None:
+    assert [name_of(pace) for pace in (*PACES, 3.0)] == ["real time", "2×", "10×", "full speed", "3×"]
+    assert [number_of(pace) for pace in (*PACES, 3.0, 500.0)] == [0, 1, 2, 3, 1, 2]
+
+
+def test_the_whole_of_a_long_problem_can_be_read(person: Person, train: TrainScreen) -> None:
+    pictures = []
+    for last in ("alpha", "omega"):
+        train.run.problem = f"{'The learner has ended, and these are its last words. ' * 5} {last}"
+        train.run._ended_as = "failed"
+        person.app.stage.push(TrainEndScreen(person.app.stage, train))
+        pictures.append(pygame.surfarray.array3d(person.picture())[:, :220])
+        person.app.stage.pop()
+    assert (pictures[0] != pictures[1]).any()
+
+
+def test_swarm_and_curves_take_turns_and_wait_when_a_picture_takes_long(
+    person: Person, train: TrainScreen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Layout] = []
+    pictures = train.pictures
+    monkeypatch.setattr(pictures, "_draw_anew", lambda part, *others: drawn.append(part))
+    monkeypatch.setattr(train_pictures, "BUSY_SECONDS", 1e9)
+    for _ in range(6):
+        train.draw(person.app.surface, 1.0)
+    assert len(drawn) == 6
+    assert drawn[:2] == drawn[2:4] == drawn[4:]
+    assert set(drawn) == {Layout.SWARM, Layout.CURVES}
+    drawn.clear()
+    monkeypatch.setattr(train_pictures, "BUSY_SECONDS", -1.0)
+    for _ in range(16):
+        train.draw(person.app.surface, 1.0)
+    assert len(drawn) == 4
+    assert set(drawn) == {Layout.SWARM, Layout.CURVES}
+
+
+def test_after_the_end_cars_drive_on_the_circuit_that_is_shown(person: Person) -> None:
+    train = opened(person, make_run(person.data, "many", tracks=("track-01", "track-02")))
+    train.showcase.swap(load_agent(CHAMPION))
+    person.press("page down")
+    train.showcase.swap(load_agent(CHAMPION))
+    cars = train._cars()
+    assert cars is not None
+    assert set(cars.cars["track"].tolist()) == {1}
+
+
+def test_a_lap_is_the_best_of_its_circuit_only() -> None:
+    laps = np.array([[100.0, 6.5], [200.0, 12.25], [300.0, 12.0]])
+    one = Curves(laps=laps, circuits=("track-01",), lap_circuits=np.zeros(3))
+    assert best_lap(one, "track-01") == "best lap 6.50 s"
+    many = replace(one, circuits=("track-01", "track-02", "track-03"), lap_circuits=np.array([0.0, 1.0, 1.0]))
+    assert best_lap(many, "track-02") == "best lap 12.00 s on track-02"
+    assert best_lap(many, "track-03") == "no lap yet on track-03"
+    assert best_laps(many) == "best laps 6.50 s on track-01, 12.00 s on track-02"
+    assert best_laps(Curves()) == ""
+
+
+def test_policies_are_dragged_through_along_a_chart(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    update = {"what": "update", "seconds": 1.0, "values": {"reward/progress": 0.1}}
+    lines = [{**update, "steps": steps} for steps in range(1000, 9000, 1000)]
+    train = opened(person, make_story(person.data, "told", lines))
+    moments: list[float] = []
+    monkeypatch.setattr(train.policy, "choose_at", moments.append)
+    place = train.places[Layout.CURVES]
+    x, y = place.x + place.width // 4, place.y + place.height // 6
+    person.button_down(x, y)
+    for step in range(1, 4):
+        person.drag(20, 0, (x + 20 * step, y))
+    assert len(moments) == 4
+    assert moments == sorted(moments)
+    assert moments[0] < moments[-1]

@@ -1,0 +1,76 @@
+"""A helper that speaks the protocol as existing ones do, and breaks it where it is told to. It needs no package.
+
+Its argument is a JSON object: `on`, the command whose reply is broken, and what is done then (see `misbehave`).
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+REPLIES = {
+    "describe": {"n_actions": 2, "obs_shape": [3], "obs_dtype": "float32"},
+    "reset": {"obs": [0.0, 0.5, 1.0]},
+    "step": {"obs": [0.0, -0.5, 1.0], "reward": 1.0, "terminated": False, "truncated": False},
+    "close": {},
+}
+
+
+def send(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def misbehave(plan: dict, reply: dict) -> None:
+    how = plan.get("how")
+    if how == "hang":
+        if plan.get("ignores"):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("hanging", file=sys.stderr, flush=True)
+        time.sleep(600)
+    if how == "die":
+        print("first words", "last words", sep="\n", file=sys.stderr)
+        sys.exit(3)
+    if how == "flood":
+        while True:
+            os.write(1, b"x" * 65536)
+    if how == "lines":
+        while True:
+            send('{"ok":true}')
+    if how == "twice":
+        send(json.dumps(reply))
+    if how == "stderr":
+        sys.stderr.write("a word\n" * 200_000 + "x" * 2_000_000 + "\nthe last word\n")
+    if how == "child":
+        import subprocess
+
+        child = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"])
+        reply["info"] = {"child": child.pid}
+    reply.update(plan.get("change", {}))
+    for name in plan.get("remove", ()):
+        del reply[name]
+    if "raw" in plan:
+        os.write(1, bytes.fromhex(plan["raw"]))
+    else:
+        send(json.dumps(reply))  # which writes NaN, though JSON has none
+
+
+def main() -> None:
+    plan = json.loads(sys.argv[1])
+    if "first" in plan:
+        send(plan["first"])
+    for line in sys.stdin:
+        command = json.loads(line)["cmd"]
+        reply = {"ok": True, **REPLIES[command]}
+        if command == "describe":
+            reply.update(plan.get("described", {}))
+        if command == plan.get("on"):
+            misbehave(plan, reply)
+        else:
+            send(json.dumps(reply))
+        if command == "close":
+            return
+
+
+main()

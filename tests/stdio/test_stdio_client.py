@@ -1,0 +1,219 @@
+"""The life of a helper: whatever it does, its client is told what happened, and the process is gone."""
+
+import gc
+import math
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from racer_env.errors import ActionError, BridgeError, ContractError, RacerError
+from racer_env.stdio import Expected, StdioClient, client, process
+from tests.stdio.talking import EXPECTED, HERE, drive, hostile, is_gone, wait_until, watch_starts
+
+
+def test_an_existing_helper_that_keeps_the_contract_is_driven() -> None:
+    with StdioClient(hostile(), EXPECTED) as helper:
+        observation, info = helper.reset()
+        assert (observation.dtype, observation.tolist(), info) == (np.float32, [0.0, 0.5, 1.0], {})
+        assert helper.step(np.int64(1))[1:] == (1.0, False, False, {})
+        assert not helper.description.takes_options
+        with pytest.raises(BridgeError, match="takes no options"):
+            helper.reset(options={"a": 1})
+        helper.step(0)
+    assert is_gone(helper.pid)
+    for use in (helper.reset, lambda: helper.step(0)):
+        with pytest.raises(BridgeError, match="is closed: start another helper"):
+            use()
+    helper.close()
+
+
+def test_a_helper_that_is_silent_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BridgeError, match=r"gave no reply within 0\.2 s; it is ended now"):
+        drive(hostile(on="step", how="hang"), timeout=0.2)
+    started = watch_starts(monkeypatch)
+    with pytest.raises(BridgeError, match=r"gave no reply within 0\.2 s"):
+        StdioClient(hostile(on="describe", how="hang"), start_timeout=0.2)
+    assert [is_gone(each.pid) for each in started] == [True]
+
+
+def test_a_helper_that_will_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "END_PATIENCE", 0.1)
+    with pytest.raises(BridgeError, match="gave no reply"):
+        drive(hostile(on="step", how="hang", ignores=True), timeout=0.2)
+    monkeypatch.setattr(client, "CLOSE_TIMEOUT", 0.1)
+    drive(hostile(on="close", how="hang", ignores=True))
+
+
+def test_a_helper_that_dies_is_told_of() -> None:
+    with pytest.raises(BridgeError, match=r"went away: exit code 3; its last words: first words \| last words$"):
+        drive(hostile(on="step", how="die"))
+    with pytest.raises(BridgeError, match="cannot start no-such-program"):
+        StdioClient(["no-such-program"])
+    for command in ([], "python"):
+        with pytest.raises(BridgeError, match="a command is a list of words"):
+            StdioClient(command)
+
+
+def test_a_helper_that_is_killed_is_told_of() -> None:
+    with StdioClient(hostile()) as helper:
+        helper.reset()
+        os.kill(helper.pid, signal.SIGTERM)
+        wait_until(lambda: not helper._helper._replies.empty())
+        with pytest.raises(BridgeError, match="went away: "):
+            helper.step(0)
+    assert is_gone(helper.pid)
+
+
+def test_a_flood_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "LARGEST_REPLY", 1_000_000)
+    with pytest.raises(ContractError, match="a line of at most 1000000 bytes expected, got more without an end"):
+        drive(hostile(on="step", how="flood"))
+    with pytest.raises(ContractError, match=r"expected|missing"):
+        drive(hostile(on="step", how="lines"))
+
+
+def test_a_line_that_nobody_asked_for_is_named() -> None:
+    with pytest.raises(ContractError, match=r"a JSON object expected, got b'Welcome|got one more: b'Welcome"):
+        drive(hostile(first="Welcome"))
+    with StdioClient(hostile(on="reset", how="twice")) as helper:
+        helper.reset()
+        wait_until(lambda: not helper._helper._replies.empty())
+        with pytest.raises(ContractError, match=r"a line expected for each request, got one more"):
+            helper.step(0)
+        assert is_gone(helper.pid)
+
+
+def test_a_helper_may_fill_its_stderr() -> None:
+    with StdioClient(hostile(on="reset", how="stderr")) as helper:
+        helper.reset()
+        wait_until(lambda: helper.last_lines[-1:] == ("the last word",))
+        assert len(helper.last_lines) <= process.LAST_LINES
+        assert max(map(len, helper.last_lines)) <= process.LONGEST_LINE
+
+
+@pytest.mark.slow
+def test_a_helper_that_reads_nothing_blocks_nobody() -> None:
+    with StdioClient([sys.executable, "-I", "-S", "-c", DEAF], timeout=3.0) as helper:
+        helper.reset()
+        with pytest.raises(BridgeError, match="no reply"):
+            helper.step(np.zeros(200_000))
+    assert is_gone(helper.pid)
+
+
+DEAF = """
+import sys, time
+for reply in ('"n_actions":null,"action_shape":[200000],"obs_shape":[],"obs_dtype":"float64"', '"obs":0.5'):
+    sys.stdin.readline()
+    print('{"ok":true,' + reply + '}', flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a group of processes is ended by another program there")
+def test_what_a_helper_started_is_ended_with_it() -> None:
+    with StdioClient(hostile(on="reset", how="child")) as helper:
+        child = helper.reset()[1]["child"]
+        assert not is_gone(child)
+    wait_until(lambda: is_gone(child) or is_zombie(child))
+
+
+def is_zombie(pid: int) -> bool:
+    """Ended, and its new parent has not looked yet."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return state.stdout.strip().startswith("Z") or not state.stdout.strip()
+
+
+def test_an_exception_inside_ends_the_helper() -> None:
+    helper = StdioClient(hostile())
+    with pytest.raises(ZeroDivisionError), helper:
+        _ = 1 / 0
+    assert is_gone(helper.pid)
+
+
+def test_a_client_that_is_forgotten_leaves_no_process() -> None:
+    helper = StdioClient(hostile())
+    pid = helper.pid
+    del helper
+    gc.collect()
+    assert is_gone(pid)
+
+
+INTERRUPTED = """
+import sys
+from racer_env.stdio import StdioClient
+with StdioClient(sys.argv[1:]) as helper:
+    print(helper.pid, flush=True)
+    helper.reset()
+    helper.step(0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C cannot be sent to one process alone")
+def test_ctrl_c_ends_the_helper() -> None:
+    command = [sys.executable, "-c", INTERRUPTED, *hostile(on="step", how="hang")]
+    with subprocess.Popen(command, stdout=-1, stderr=-1, cwd=HERE.parent.parent, text=True) as program:
+        try:
+            assert program.stdout is not None
+            pid = int(program.stdout.readline())
+            program.send_signal(signal.SIGINT)
+            _, err = program.communicate(timeout=60)
+        finally:
+            program.kill()
+    assert "KeyboardInterrupt" in err
+    assert is_gone(pid)
+
+
+def test_wrong_actions_and_arguments_are_refused_here() -> None:
+    with StdioClient(hostile(), EXPECTED) as helper:
+        with pytest.raises(RacerError, match="step before reset"):
+            helper.step(0)
+        helper.reset()
+        for wrong in (2, -1, 0.0, True, "0", None, [0], np.zeros(1), np.True_):
+            with pytest.raises(ActionError, match="action: a whole number from 0 to 1 expected"):
+                helper.step(wrong)
+        with pytest.raises(RacerError, match="JSON cannot carry"):
+            helper.reset(seed=2**80)
+        assert helper.step(np.array(1)).reward == 1.0
+    described = {"n_actions": None, "action_shape": [2], "action_low": [-1, None], "action_high": 1}
+    with StdioClient(hostile(described=described)) as helper:
+        helper.reset()
+        for wrong in ([0], [0, 2], [-2, 0], [0, math.nan], [0, -math.inf], ["0", "0"], [True, 0], 0, None, [[0, 0]]):
+            with pytest.raises(ActionError, match="action"):
+                helper.step(wrong)
+        assert helper.step(np.array([1.0, -1e30])).reward == 1.0
+    for timeouts in ({"timeout": 0.0}, {"start_timeout": math.inf}):
+        with pytest.raises(RacerError, match="timeout must be a number of seconds above 0"):
+            StdioClient(hostile(), **timeouts)
+
+
+def test_a_helper_may_refuse_and_live_on() -> None:
+    with StdioClient(hostile(on="step", change={"ok": False, "error": "ValueError: not\nnow"})) as helper:
+        helper.reset()
+        for _ in range(2):
+            with pytest.raises(BridgeError, match="says: ValueError: not now"):
+                helper.step(1)
+        helper.reset()
+    assert is_gone(helper.pid)
+
+
+@pytest.mark.slow
+def test_our_own_helper_is_held_to_the_contract_too() -> None:
+    with StdioClient.hosting("CartPole-v1", expected=Expected((4,), np.float32, n_actions=2)) as helper:
+        with pytest.raises(BridgeError, match="says: RequestError: seed: a whole number from 0 expected, got -1"):
+            helper.reset(-1)
+        helper.reset(1)
+        assert helper.step(1).reward == 1.0
+    assert is_gone(helper.pid)
+    with pytest.raises(ContractError, match="n_actions: 3 expected, got 2"):
+        StdioClient.hosting("CartPole-v1", expected=Expected(n_actions=3))
+
+
+@pytest.mark.slow
+def test_our_own_helper_says_why_it_cannot_start() -> None:
+    with pytest.raises(BridgeError, match=r"exit code 2; its last words: .*Did you mean: `CartPole`"):
+        StdioClient.hosting("CartPol-v1")

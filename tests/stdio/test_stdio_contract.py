@@ -1,0 +1,160 @@
+"""Helpers that break one clause of the contract after the other: each is caught and named, and the process is gone."""
+
+import json
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from racer_env.errors import BridgeError, ContractError
+from racer_env.stdio import StdioClient
+from racer_env.stdio.handshake import agreed
+from tests.stdio.talking import EXPECTED, drive, hostile, is_gone, watch_starts
+
+DESCRIPTIONS = [
+    ({"n_actions": 3}, "n_actions: 2 expected, got 3"),
+    ({"n_actions": 0}, "n_actions: a whole number from 1"),
+    ({"n_actions": True}, "n_actions: a whole number from 1"),
+    ({"n_actions": None}, "n_actions: a whole number from 1"),
+    ({"n_actions": None, "action_shape": [2]}, "n_actions: 2 expected, got None"),
+    ({"obs_shape": [4]}, r"obs_shape: \(3,\) expected, got \(4,\)"),
+    ({"obs_shape": 3}, "obs_shape: a list of whole numbers"),
+    ({"obs_shape": [-3]}, "obs_shape: a list of whole numbers"),
+    ({"obs_shape": [10**9, 10**9]}, "obs_shape: at most"),
+    ({"obs_dtype": "float64"}, "obs_dtype: float32 expected, got float64"),
+    ({"obs_dtype": "object"}, "obs_dtype: one of bool"),
+    ({"obs_dtype": ["f4"]}, "obs_dtype: one of bool"),
+    ({"obs_low": -2}, r"obs_low: \[-1.0, -1.0, -1.0\] expected, got \[-2.0"),
+    ({"obs_low": 2, "obs_high": 1}, "obs_low: at most obs_high"),
+    ({"obs_high": [1, 1]}, r"obs_high: a float32, or float32s of shape \(3,\), expected, got \[1, 1\]"),
+    ({"obs_high": [1, "1", 1]}, "obs_high"),
+    ({"obs_high": [1, [1], 1]}, "obs_high"),
+    ({"obs_high": math.nan}, "obs_high"),
+]
+HANDSHAKES = [
+    DESCRIPTIONS[0],
+    ({"ok": False, "error": "Error: no"}, "says: Error: no"),
+    ({"ok": 1}, "ok: true or false expected, got 1"),
+    ({"ok": False, "error": 3}, "error: a text expected"),
+]
+REPLIES = [
+    ({"obs": [0.0, 0.5]}, r"observation: shape \(3,\) expected, got \(2,\)"),
+    ({"obs": [[0.0, 0.5, 1.0]]}, "observation: shape"),
+    ({"obs": [0.0, [0.5], 1.0]}, r"observation: numbers of shape \(3,\) expected"),
+    ({"obs": "abc"}, "observation: numbers"),
+    ({"obs": [0, True, 0.5]}, "observation: numbers"),
+    ({"obs": ["0", "1", "0"]}, "observation: numbers"),
+    ({"obs": [0, None, 0]}, "observation: numbers"),
+    ({"obs": [0.0, 0.0, 1.5]}, r"observation\[2\]: -1 to 1 expected, got 1.5"),
+    ({"obs": [0.0, math.nan, 0.0]}, r"observation\[1\]: -1 to 1 expected, got nan"),
+    ({"obs": [0.0, math.inf, 0.0]}, r"observation\[1\]: -1 to 1 expected, got inf"),
+    ({"reward": "1"}, "reward: a finite number expected, got '1'"),
+    ({"reward": None}, "reward: a finite number"),
+    ({"reward": True}, "reward: a finite number expected, got True"),
+    ({"reward": math.inf}, "reward: a finite number expected, got inf"),
+    ({"terminated": 0}, "terminated: true or false expected, got 0"),
+    ({"truncated": "false"}, "truncated: true or false expected, got 'false'"),
+    ({"info": []}, r"info: an object expected, got \[\]"),
+    ({"info": {"a": math.nan}}, "reply: a JSON object expected"),
+    ({"done": True}, "done: unknown field"),
+    ({"ok": None}, "ok: true or false expected, got None"),
+]
+RAW = [
+    (b"\n", "reply: a JSON object expected"),
+    (b"hello\n", "reply: a JSON object expected, got b'hello"),
+    (b"[1]\n", "reply: a JSON object expected"),
+    (b"\xff\xfe\n", "reply: a JSON object expected"),
+    (b"[" * 5_000 + b"\n", "reply: a JSON object expected"),
+]
+
+
+@pytest.mark.parametrize(("change", "named"), DESCRIPTIONS)
+def test_a_description_that_is_not_the_expected_one_is_named(change: dict[str, Any], named: str) -> None:
+    right = {"n_actions": 2, "obs_shape": [3], "obs_dtype": "float32", "more": "of something"}
+    agreed(right, EXPECTED)
+    with pytest.raises(ContractError, match=named):
+        agreed({**right, **change}, EXPECTED)
+
+
+@pytest.mark.parametrize(("change", "named"), HANDSHAKES)
+def test_a_handshake_that_fails_ends_the_helper(
+    change: dict[str, Any], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = watch_starts(monkeypatch)
+    with pytest.raises(BridgeError, match=named):
+        StdioClient(hostile(on="describe", change=change), EXPECTED)
+    assert [is_gone(each.pid) for each in started] == [True]
+
+
+@pytest.mark.parametrize(("change", "named"), REPLIES)
+def test_each_clause_of_the_contract_is_kept(change: dict[str, Any], named: str) -> None:
+    with pytest.raises(ContractError, match=named):
+        drive(hostile(on="step", change=change))
+
+
+@pytest.mark.parametrize(("raw", "named"), RAW)
+def test_what_is_no_reply_is_named(raw: bytes, named: str) -> None:
+    with pytest.raises(ContractError, match=named):
+        drive(hostile(on="step", raw=raw.hex()))
+
+
+@pytest.mark.parametrize(
+    ("on", "field"),
+    [("describe", "obs_shape"), ("describe", "n_actions"), ("reset", "obs")]
+    + [("step", field) for field in ("ok", "obs", "reward", "terminated", "truncated")],
+)
+def test_a_missing_field_is_named(on: str, field: str) -> None:
+    with pytest.raises(ContractError, match=f"{field}: (missing|a whole number)"):
+        drive(hostile(on=on, remove=[field]))
+
+
+NUMBERS = st.integers() | st.floats() | st.floats(-2, 2)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=6,
+)
+
+FIELDS = st.sampled_from(["obs", "reward", "terminated", "truncated", "info", "more"])
+OBSERVATIONS = st.lists(NUMBERS, min_size=3, max_size=3) | st.lists(st.floats(-1, 1), min_size=3, max_size=3)
+
+
+def is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and abs(value) <= sys.float_info.max
+
+
+def is_right(field: str, value: Any) -> bool:
+    """The contract once more, as it is written in the protocol."""
+    if field == "obs":
+        numbers = type(value) is list and len(value) == 3 and all(map(is_number, value))
+        with np.errstate(over="ignore"):
+            return numbers and all(-1 <= np.float32(each) <= 1 for each in value)
+    if field == "reward":
+        return is_number(value)
+    return type(value) is bool if field in ("terminated", "truncated") else field == "info" and type(value) is dict
+
+
+@given(FIELDS, VALUES | OBSERVATIONS)
+@settings(max_examples=15, deadline=None)
+def test_whatever_a_helper_puts_into_a_field_only_what_is_right_gets_through(field: str, value: Any) -> None:
+    hold_to_the_contract(field, value)
+
+
+@pytest.mark.slow
+@given(FIELDS, VALUES | OBSERVATIONS)
+@settings(max_examples=300, deadline=None)
+def test_and_so_for_many_more_values(field: str, value: Any) -> None:
+    hold_to_the_contract(field, value)
+
+
+def hold_to_the_contract(field: str, value: Any) -> None:
+    command = hostile(on="step", change={field: value})
+    if is_right(field, value) and "NaN" not in json.dumps(value) and "Infinity" not in json.dumps(value):
+        drive(command)
+    else:
+        with pytest.raises(ContractError, match=r"^(observation|reply: )" if field == "obs" else f"^({field}|reply: )"):
+            drive(command)

@@ -1,0 +1,267 @@
+"""The host, as a process that is talked to: it answers every line, and nothing but the protocol is on its stdout."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from racer_env.stdio.streams import LONGEST_REQUEST
+from tests.stdio.talking import HOST, ODD_ENVIRONMENT, Talk, hosting
+
+DESCRIBED = {"n_actions": 2, "obs_shape": [4], "obs_dtype": "float32"}
+
+
+@pytest.fixture(scope="module")
+def cartpole() -> Iterator[Talk]:
+    """Shared: whatever a test does to it, it goes on."""
+    with hosting("CartPole-v1") as host:
+        yield host
+        code, out, err = host.finish()
+        assert (code, out) == (0, b"")
+        assert "Traceback" not in err
+
+
+def test_an_existing_client_finds_what_it_knows(cartpole: Talk) -> None:
+    described = cartpole.ask(cmd="describe")
+    assert {key: described[key] for key in DESCRIBED} == DESCRIBED
+    assert described["obs_low"] == [pytest.approx(-4.8), None, pytest.approx(-0.4189, abs=1e-4), None]
+    here = gymnasium.make("CartPole-v1")
+    first, _ = here.reset(seed=7)
+    assert cartpole.ask(cmd="reset", seed=7) == {"ok": True, "obs": first.tolist(), "info": {}}
+    for action in (0, 1, 1):
+        reply = cartpole.ask(cmd="step", action=action)
+        assert list(reply) == ["ok", "obs", "reward", "terminated", "truncated", "info"]
+        assert reply["obs"] == here.step(action)[0].tolist()
+        assert (reply["reward"], reply["terminated"], reply["truncated"]) == (1.0, False, False)
+
+
+WRONG = [
+    (b"{", "JSONDecodeError: "),
+    (b"\xff\xfe", "JSONDecodeError: "),
+    (b'{"cmd":"step","action":NaN}', "JSONDecodeError: "),
+    (b"[" * 100_000, "JSONDecodeError: "),
+    (b"[1]", "RequestError: a request is an object"),
+    (b"null", "RequestError: a request is an object"),
+    (b"{}", "RequestError: cmd: one of describe, reset, step, close expected, got None"),
+    (b'{"cmd":"jump"}', "RequestError: cmd: one of describe, reset, step, close expected, got 'jump'"),
+    (b'{"cmd":["step"]}', "RequestError: cmd"),
+    (b'{"cmd":"reset","seed":-1}', "RequestError: seed: a whole number from 0 expected, got -1"),
+    (b'{"cmd":"reset","seed":1.5}', "RequestError: seed"),
+    (b'{"cmd":"reset","seed":true}', "RequestError: seed"),
+    (b'{"cmd":"reset","options":[]}', "RequestError: options: an object"),
+    (b'{"cmd":"step"}', "ActionError: action: missing"),
+    (b'{"cmd":"step","action":2}', "ActionError: action: a whole number from 0 to 1 expected, got 2"),
+    (b'{"cmd":"step","action":-1}', "ActionError: action"),
+    (b'{"cmd":"step","action":1.0}', "ActionError: action"),
+    (b'{"cmd":"step","action":true}', "ActionError: action"),
+    (b'{"cmd":"step","action":"1"}', "ActionError: action"),
+    (b'{"cmd":"step","action":[1]}', "ActionError: action"),
+    (b'{"cmd":"step","action":null}', "ActionError: action"),
+]
+
+
+@pytest.mark.parametrize(("line", "named"), WRONG)
+def test_a_wrong_request_is_named_and_harms_nothing(cartpole: Talk, line: bytes, named: str) -> None:
+    cartpole.ask(cmd="reset")
+    cartpole.send(line + b"\n")
+    reply = cartpole.receive()
+    assert reply["ok"] is False
+    assert reply["error"].startswith(named)
+    assert len(reply["error"]) < 300
+    assert cartpole.ask(cmd="step", action=0)["ok"]
+
+
+def test_a_line_without_end_is_one_mistake(cartpole: Talk) -> None:
+    for length in (LONGEST_REQUEST, 3 * LONGEST_REQUEST + 17):
+        cartpole.send(b"x" * length + b'{"cmd":"describe"}\n')
+        assert cartpole.receive()["error"].startswith("LineTooLongError: a request has at most 1048576 bytes")
+    padded = b'{"cmd":"describe"}' + b" " * (LONGEST_REQUEST - 19) + b"\n"
+    cartpole.send(padded)
+    assert cartpole.receive()["ok"]
+
+
+def test_blank_lines_and_the_line_ends_of_windows_do_not_matter(cartpole: Talk) -> None:
+    cartpole.send(b'\n \r\n{"cmd":"describe"}\r\n')
+    assert cartpole.receive()["ok"]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+REQUESTS = st.builds(
+    lambda command, fields: json.dumps({**fields, "cmd": command}).encode(),
+    st.sampled_from(["describe", "reset", "step"]) | VALUES,
+    st.fixed_dictionaries({}, optional={"action": VALUES, "seed": VALUES, "options": VALUES}),
+)
+LINES = st.binary(max_size=200).map(lambda raw: raw.replace(b"\n", b"")) | REQUESTS
+
+
+@given(st.lists(LINES, min_size=1, max_size=10))
+@settings(max_examples=60, deadline=None)
+def test_whatever_comes_each_line_gets_one_reply(cartpole: Talk, requests: list[bytes]) -> None:
+    said = [line for line in requests if line.strip(b" \t\r\v\f") and b'"close"' not in line]
+    cartpole.send(b"".join(line + b"\n" for line in said))
+    for _ in said:
+        cartpole.receive()
+    described = cartpole.ask(cmd="describe")
+    assert described["ok"]
+    assert described["n_actions"] == 2
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Iterator[Talk]:
+    farewell = json.dumps({"farewell": str(tmp_path / "farewell")})
+    with hosting("odd_envs:Odd-v0", "--make-kwargs", farewell) as host:
+        yield host
+
+
+def test_what_an_environment_prints_and_does_wrong_stays_out_of_the_protocol(odd: Talk, tmp_path: Path) -> None:
+    assert odd.ask(cmd="step", action=0) == {
+        "ok": False,
+        "error": "ResetNeeded: step before reset: reset the environment first",
+    }
+    first = odd.ask(cmd="reset", seed=1, options={"a": 1})
+    assert first["obs"] == [0.1, 1e300]
+    shown = {"number": 0.5, "array": [0, 1, 2], "nested": {"a": [1, None]}}
+    assert first["info"] == {**shown, "options": {"a": 1}}
+    for oddity in range(5):  # prints in five ways, and reads
+        assert odd.ask(cmd="step", action=oddity) == {
+            "ok": True, "obs": [0.1, 1 / 3], "reward": 0.5, "terminated": oddity == 0, "truncated": False,
+            "info": shown,
+        }  # fmt: skip
+    errors = [odd.ask(cmd="step", action=oddity)["error"] for oddity in range(5, 10)]
+    assert errors == [
+        "KeyError: 'no\\nsuch \\udcff thing'",
+        "SystemExit: enough",
+        "ContractError: observation[1]: a finite number expected, got nan",
+        "ContractError: observation: shape (2,) expected, got (3,)",
+        "ContractError: reward: a finite number expected, got inf",
+    ]
+    assert odd.ask(cmd="step", action=10)["obs"] == [0.25, 5.0]
+    assert odd.ask(cmd="step", action=11)["error"].startswith("ActionError: action: a whole number from 0 to 10")
+    assert odd.ask(cmd="close") == {"ok": True}
+    code, out, err = odd.finish()
+    assert (code, out) == (0, b"")
+    for word in ("made", '{"ok":true}', '{"ok":false}', "from a child", "closed", "KeyError", "fails at that"):
+        assert word in err
+    assert "from C" in err or sys.platform == "win32"
+    assert (tmp_path / "farewell").read_text() == "closed"
+
+
+@pytest.mark.parametrize(
+    "how", ["end of input", "terminate", *(pytest.param(how, marks=pytest.mark.slow) for how in ("interrupt", "deaf"))]
+)
+def test_the_environment_is_closed_whatever_ends_the_process(odd: Talk, tmp_path: Path, how: str) -> None:
+    if sys.platform == "win32" and how in ("interrupt", "terminate"):
+        pytest.skip("there are no such signals")
+    assert odd.ask(cmd="reset")["ok"]
+    if how == "end of input":
+        code, out, _ = odd.finish(b'{"cmd":"describe"}')  # and no line end
+        assert code == 0
+        assert json.loads(out)["ok"]
+    elif how == "deaf":
+        assert odd.process.stdout is not None
+        odd.process.stdout.close()
+        odd.send(b'{"cmd":"describe"}\n' * 3)
+        assert odd.process.wait(60) == 0
+    else:
+        odd.process.send_signal(signal.SIGINT if how == "interrupt" else signal.SIGTERM)
+        assert odd.process.wait(60) == 130
+    assert (tmp_path / "farewell").read_text() == "closed"
+    if how != "end of input":
+        assert odd.process.stderr is not None
+        err = odd.process.stderr.read().decode()
+        assert "KeyboardInterrupt" not in err
+        assert "BrokenPipe" not in err
+
+
+WRONG_STARTS = [
+    (["CartPol-v1"], "cannot make 'CartPol-v1': Environment `CartPol` doesn't exist. Did you mean: `CartPole`?"),
+    (["CartPole-v1", "--make-kwargs", "{a"], "--make-kwargs must be a JSON object: "),
+    (["CartPole-v1", "--make-kwargs", "[1]"], "--make-kwargs must be a JSON object, as"),
+    (["CartPole-v1", "--make-kwargs", '{"a":1}'], "cannot make 'CartPole-v1': TypeError: "),
+    (["no_such_module:X-v0"], "cannot make 'no_such_module:X-v0': ModuleNotFoundError: No module named"),
+    (["odd_envs:NeedsBox2D-v0"], 'odd_envs:NeedsBox2D-v0 needs Box2D: pip install "racer-viewer[games]"'),
+    (["odd_envs:Dict-v0"], "observations of a Dict space cannot be sent: register the environment with gymnasium."),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [WRONG_STARTS[0], WRONG_STARTS[1], *(pytest.param(*start, marks=pytest.mark.slow) for start in WRONG_STARTS[2:])],
+)
+def test_a_start_that_fails_is_one_line_and_exit_code_2(arguments: list[str], expected: str) -> None:
+    with hosting(*arguments) as host:
+        code, out, err = host.finish()
+    assert (code, out) == (2, b"")
+    assert err.startswith(f"racer_env.stdio: {expected}")
+    assert err.count("\n") == 1
+
+
+def test_a_host_needs_no_engine_unless_it_drives() -> None:
+    code = "import racer_env.stdio.host, sys; print({'numba', 'websocket', 'racer_env.engine'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert run.stdout == "set()\n"
+
+
+@pytest.mark.slow
+def test_a_host_without_stdin_says_so() -> None:
+    if sys.platform == "win32":
+        pytest.skip("a process cannot be started like that here")
+    run = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *HOST, "--env-id", "CartPole-v1"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 2
+    assert "stdin and stdout must be open" in run.stderr
+
+
+@pytest.mark.slow
+def test_arrays_of_choices_and_pictures_cross_the_pipe() -> None:
+    cases: dict[str, tuple[Any, list[Any]]] = {
+        "choices": ([2, 13], [[3, 10], [0, 9], [0.5, 10], [True, 10], [0], 1]),
+        "switches": ([[0, 1], [1, 0]], [[[0, 1], [1, 2]], [[0, 1], [1]], [0, 1, 1, 0]]),
+        "box": ([0.5, 1e30], [[2, 0], [0, 1e39], [[0, 0]], ["0", 0], [None, 0], {"a": 1}, "ab"]),
+    }
+    for space, (right, wrong) in cases.items():
+        with hosting("odd_envs:Arrays-v0", "--make-kwargs", json.dumps({"space": space})) as host:
+            described = host.ask(cmd="describe")
+            assert described["n_actions"] is None
+            assert np.shape(described["action_low"]) == np.shape(right) == tuple(described["action_shape"])
+            host.ask(cmd="reset")
+            reply = host.ask(cmd="step", action=right)
+            picture = np.arange(60).reshape(3, 5, 4).T.tolist()
+            assert reply["obs"] == (picture if space == "box" else right)
+            for action in wrong:
+                assert host.ask(cmd="step", action=action)["error"].startswith("ActionError: action")
+            assert described["action_high"] == {
+                "choices": [2, 13], "switches": [[1, 1], [1, 1]], "box": [1.0, None]
+            }[space]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_stderr_may_be_closed() -> None:
+    if sys.platform == "win32":
+        pytest.skip("a process cannot be started like that here")
+    run = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *HOST, "--env-id", "odd_envs:Odd-v0"],
+        input=b'{"cmd":"reset"}\n{"cmd":"step","action":1}\n{"cmd":"step","action":5}\n',
+        capture_output=True,
+        env=ODD_ENVIRONMENT,
+        timeout=120,
+    )
+    replies = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [reply["ok"] for reply in replies] == [True, True, False]

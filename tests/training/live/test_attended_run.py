@@ -1,0 +1,128 @@
+"""A run that learns at a terminal: windows see it, order it about and leave it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from racer_viewer.training.live import WatchedRun, running_learner
+from racer_viewer.training.live import watched as watched_module
+from racer_viewer.training.run import Run
+from racer_viewer.training.saved import remove_run
+from tests.training.live.learners import begin, config, kinds, learning_here, wait_for
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Iterator[Run]:
+    with learning_here(config(name="mine"), tmp_path) as training:
+        yield training
+
+
+def attach(training: Run) -> WatchedRun:
+    run = WatchedRun.attach(training.folder)
+    begin(run)
+    return run
+
+
+def test_it_is_seen_with_all_that_a_window_shows(training: Run) -> None:
+    run = attach(training)
+    wait_for(lambda: len(run.curves.policies) > 2 and run.swarm() is not None)
+    swarm = run.swarm()
+    assert swarm is not None
+    wait_for(lambda: (now := run.swarm()) is not None and now.tick > swarm.tick)
+    assert run.policy().act([0.5] * 14).shape == (3,)
+    assert run.pid == running_learner(training.folder)
+    run.save()
+    wait_for(lambda: "checkpoint" in kinds(run))
+    run.stop()
+    wait_for(lambda: run.state == "stopped")
+    assert not run.problem
+    assert running_learner(training.folder) is None
+
+
+def test_a_window_that_is_gone_leaves_it_learning_at_full_speed(training: Run) -> None:
+    run = attach(training)
+    run.set_pace(0.5)
+    assert run.pace == 0.5
+    run.pause()
+    wait_for(lambda: run.state == "paused")
+    again = WatchedRun.attach(training.folder)
+    wait_for(lambda: again.state == "paused")
+    wait_for(lambda: again.pace == 0.5)
+    again.detach()
+    again.close()
+    assert run.state == "paused", "the first window still looks"
+    run._line._connection.close()  # type: ignore[union-attr] - as if its window had died
+    run._leaving.set()
+    last = WatchedRun.attach(training.folder)
+    wait_for(lambda: last.state == "learning" and last.pace is None)
+    steps = last.steps
+    wait_for(lambda: last.steps > steps + 2000)
+    assert kinds(last).count("resumed") == 1
+
+
+def test_weights_are_known_and_a_part_of_them_is_changed(training: Run) -> None:
+    run = attach(training)
+    before = dict(run.weights)
+    run.set_weights({"wallPenalty": -0.5})
+    wait_for(lambda: run.weights["wallPenalty"] == -0.5)
+    assert run.weights == {**before, "wallPenalty": -0.5}
+    run.set_weights({"wallPenalty": -0.5})
+    run.set_weights({"speedBonus": 0.125})
+    wait_for(lambda: run.weights["speedBonus"] == 0.125)
+    assert run.weights == {**before, "wallPenalty": -0.5, "speedBonus": 0.125}
+    assert kinds(run).count("weights") == 2, "what is as it was is no news"
+    assert WatchedRun.attach(training.folder).weights == run.weights
+
+
+def test_the_order_to_discard_comes_when_it_has_just_ended(tmp_path: Path) -> None:
+    with learning_here(config(name="short", timesteps=2048), tmp_path) as training:
+        run = WatchedRun.attach(training.folder)
+        wait_for(lambda: run.state == "finished")
+        assert training.folder.is_dir()
+        run.stop(discard=True)
+        assert not training.folder.exists()
+
+
+def test_what_is_asked_after_the_last_tick_is_heard(tmp_path: Path) -> None:
+    with learning_here(config(name="late", timesteps=2048), tmp_path) as training:
+        run = WatchedRun.attach(training.folder)
+        wait_for(lambda: run._line.open)
+        real, ordered = training._end, []
+
+        def end(*arguments: object) -> object:
+            run.stop(discard=True)
+            wait_for(lambda: run._line._orders.empty())
+            ordered.append(True)
+            return real(*arguments)  # type: ignore[arg-type]
+
+        training._end = end  # type: ignore[assignment, method-assign]
+        wait_for(lambda: run.state == "stopped")
+        assert ordered
+        wait_for(lambda: training.discarded)
+        wait_for(lambda: not training.folder.exists())
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs to see what is mapped")
+def test_nothing_of_a_run_is_open_when_it_is_removed(
+    training: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The learner is in this process too: that is all that Windows would keep."""
+    removed: list[Path] = []
+
+    def remove(folder: Path) -> None:
+        handles = [str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+        assert not [handle for handle in handles if handle.startswith(str(folder))]
+        assert str(folder) not in Path("/proc/self/maps").read_text()
+        removed.append(folder)
+        remove_run(folder)
+
+    monkeypatch.setattr(watched_module, "remove_run", remove)
+    run = attach(training)
+    wait_for(lambda: run.swarm() is not None)
+    run.stop(discard=True)
+    wait_for(lambda: run.state not in ("learning", "paused"))
+    assert run.state == "stopped", run.problem
+    assert removed == [training.folder]
+    assert run.swarm() is not None, "what was seen last stays"
+    assert not training.folder.exists()

@@ -1,0 +1,132 @@
+"""Going on with a run: how far, from where, and what is said if it cannot be."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from racer_env.errors import RacerError
+from racer_viewer import launch
+from racer_viewer.cli import main
+from racer_viewer.modes import tensorboard, train_screen
+from racer_viewer.training.config import RunConfig, parse_run_config
+from racer_viewer.training.live import WatchedRun, load_curves
+from racer_viewer.training.live import watched as watched_module
+from racer_viewer.training.run import Run
+from racer_viewer.ui import display
+
+
+def tiny(**changes: object) -> RunConfig:
+    values: dict[str, object] = {
+        "num_cars": 8, "n_steps": 16, "batch_size": 64, "n_epochs": 1, "net": [8], "timesteps": 512, "name": "tiny",
+        "checkpoint_every": 256, "evaluate_every": 0, "rewards": {"episode": {"maxSteps": 50}},
+    }  # fmt: skip
+    return parse_run_config({**values, **changes})
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a run that has learned all its steps."""
+    data = tmp_path_factory.mktemp("data")
+    Run(tiny(), data / "runs").learn()
+    return data
+
+
+@pytest.fixture
+def no_learner(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """What learners would have been started on."""
+    started: list[Path] = []
+
+    def start(where: Path) -> None:
+        started.append(where)
+
+    monkeypatch.setattr(watched_module, "start_learner", start)
+    return started
+
+
+def test_a_run_that_has_learned_asks_for_more_steps(data: Path, no_learner: list[Path]) -> None:
+    folder = data / "runs" / "tiny"
+    for timesteps in (None, 512, 100):
+        with pytest.raises(RacerError, match=r"^tiny has learned 512 of \d+ steps: ask for more with --timesteps"):
+            WatchedRun.go_on(folder, timesteps)
+    assert (no_learner, WatchedRun.attach(folder).total) == ([], 512)
+    assert WatchedRun.go_on(folder / "tiny_256_steps.zip").total == 512, "from there it has some left"
+    assert WatchedRun.go_on(folder, 1024).total == 1024
+    assert no_learner == [folder / "tiny_256_steps.zip", folder]
+    WatchedRun.go_on(folder / "tiny_256_steps.zip", 512)  # as it was
+
+
+@pytest.mark.parametrize("headless", [True, False])
+def test_the_command_line_says_so_in_one_line(
+    headless: bool, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(display, "has_display", lambda: True)
+    options = ["--headless"] if headless else []
+    assert main(["train", *options, "--resume", "tiny", "--data-dir", str(data)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "ask for more with --timesteps, as --timesteps 1024" in line
+    assert main(["train", *options, "--resume", "nobody", "--data-dir", str(data)]) == 2
+    assert "nobody" in capsys.readouterr().err
+
+
+class NoStage:
+    def say(self, text: str) -> None:
+        """Nobody hears it."""
+
+
+def test_a_window_resumes_as_the_command_line_says(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(train_screen, "resume_run", lambda stage, *arguments: asked.append(("resume", *arguments)))
+    monkeypatch.setattr(train_screen, "open_run", lambda stage, *arguments: asked.append(("attach", *arguments)))
+    monkeypatch.setattr(tensorboard, "open_tensorboard", lambda folder, say: asked.append(("figures", folder)))
+    folder = data / "runs" / "tiny"
+    model = folder / "tiny_256_steps.zip"
+
+    def see(**given: object) -> None:
+        usual = {"attach": None, "resume": None, "timesteps": None, "tensorboard": False, "data_dir": data}
+        launch._see_run(argparse.Namespace(**{**usual, **given}))(NoStage())  # type: ignore[arg-type]
+
+    see(resume=Path("tiny"), timesteps=2000)
+    see(resume=model, tensorboard=True)
+    see(attach="tiny", tensorboard=True)
+    assert asked == [
+        ("resume", folder, 2000),
+        ("resume", model, None), ("figures", folder),
+        ("attach", folder), ("figures", folder),
+    ]  # fmt: skip
+
+
+def test_a_run_from_before_there_were_stories_is_seen_with_its_curves(tmp_path: Path) -> None:
+    outcome = Run(tiny(), tmp_path).learn()
+    (outcome.folder / "live.jsonl").unlink()
+    run = WatchedRun.attach(outcome.folder)
+    assert run.curves.steps.tolist() == load_curves(outcome.folder).steps.tolist() == [128, 256, 384, 512]
+    assert (run.state, run.steps) == ("finished", 512)
+    (outcome.folder / "config.json").write_text(tiny(timesteps=1024).to_json())
+    assert WatchedRun.attach(outcome.folder).state == "stopped"
+
+
+def test_what_was_the_best_before_is_to_be_beaten(tmp_path: Path) -> None:
+    rewards = {"episode": {"maxSteps": 1000}}
+    champion = tiny(
+        begin_from="champion", net=[128, 128], evaluate_every=512, log_std=-9.0, final_log_std=-9.0, learning_rate=1e-9,
+        rewards=rewards,
+    )  # fmt: skip
+    outcome = Run(champion, tmp_path).learn()
+    best = outcome.folder / "tiny_best.zip"
+    kept = best.read_bytes()
+    (event,) = [event for event in load_curves(outcome.folder).events if event.kind == "best"][:1]
+    assert event.text.startswith("New best: track-01 ")
+    (outcome.folder / "config.json").write_text(tiny(**{
+        **{name: getattr(champion, name) for name in ("net", "log_std", "final_log_std")},
+        "timesteps": 768, "evaluate_every": 256, "learning_rate": 0.5, "n_epochs": 20,
+    }).to_json())  # fmt: skip
+    again = Run.in_folder(outcome.folder).learn()
+    assert again.best == best
+    assert best.read_bytes() == kept, "what was learned since is no better, to say the least"
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
+    options = ["--name", "none", "--from", str(tmp_path / "nothing.zip"), "--timesteps", "64", "--num-cars", "4"]
+    assert main(["train", "--headless", "--data-dir", str(tmp_path), *options]) == 2
+    assert not (tmp_path / "runs" / "none").exists()

@@ -1,0 +1,97 @@
+"""Builds the packaged app: `python run.py package [--lite]`.
+
+In `dist/`: the folder of the app (on macOS the .app as well), and an archive of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SPEC = ROOT / "desktop" / "racer-viewer.spec"
+STRIPPED = ("libtorch_cpu.so", "libtorch_python.so", "libllvmlite.so", "libpython3*.so*")
+"""What gets smaller without its symbols. Others do not, or break, as numpy's openblas does."""
+LISTED = 20
+"""The heaviest parts that are told."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="run.py package", description="Build the app as a folder and an archive.")
+    parser.add_argument("--lite", action="store_true", help="without training: no torch, a fraction of the size")
+    parser.add_argument("--no-archive", action="store_true", help="the folder alone")
+    parser.add_argument("--to", type=Path, default=ROOT / "dist", metavar="DIR", help="(default: dist)")
+    options = parser.parse_args()
+    name = "racer-viewer-lite" if options.lite else "racer-viewer"
+    build(options.lite, options.to)
+    folder = options.to / name
+    strip(folder)
+    tell_weights(folder)
+    if not options.no_archive:
+        print(f"Packing {name} ...", flush=True)
+        archive = pack(folder)
+        print(f"{archive}: {archive.stat().st_size / 2**20:,.0f} MiB")
+    return 0
+
+
+def build(lite: bool, target: Path) -> None:
+    """Run PyInstaller."""
+    command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
+    places = ["--distpath", str(target), "--workpath", str(ROOT / "build" / ("lite" if lite else "full"))]
+    subprocess.run([*command, *places, str(SPEC), *(["--", "--lite"] if lite else [])], check=True, cwd=ROOT)
+
+
+def strip(folder: Path) -> None:
+    """Leave out symbols, where there is a program for that."""
+    program = shutil.which("strip")
+    if program is None or not sys.platform.startswith("linux"):
+        return
+    for pattern in STRIPPED:
+        for file in folder.rglob(pattern):
+            if not file.is_symlink():
+                subprocess.run([program, "--strip-unneeded", str(file)], check=True)
+
+
+def tell_weights(folder: Path) -> None:
+    """What is in it, the heaviest first."""
+    inside = folder / "_internal"
+    weights = sorted(((weight(each), each.name) for each in inside.iterdir()), reverse=True)
+    total = weight(folder)
+    print(f"{folder}: {total / 2**20:,.0f} MiB")
+    for size, name in weights[:LISTED]:
+        print(f"  {size / 2**20:8,.1f} MiB  {name}")
+
+
+def weight(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.lstat().st_size for file in files if file.is_file() or file.is_symlink())
+
+
+def pack(folder: Path) -> Path:
+    """An archive that keeps what is executable: a zip where people expect one, else a tar."""
+    machine = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
+    stem = folder.with_name(f"{folder.name}-{version('racer-viewer')}-{machine}-{platform.machine().lower()}")
+    if sys.platform == "win32":
+        return Path(shutil.make_archive(str(stem), "zip", folder.parent, folder.name))
+    packed = folder.with_suffix(".app") if sys.platform == "darwin" else folder
+    target = stem.with_name(stem.name + ".tar.xz")
+    with tarfile.open(target, "w:xz", preset=2) as archive:
+        archive.add(packed, packed.name, filter=_nobody)
+    return target
+
+
+def _nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Without the name of whoever built it."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""What documents tell their readers to type: commands and snippets, to be run as they stand there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from racer_viewer.app import App
+from racer_viewer.cli import main
+from racer_viewer.modes.driving import DrivingScreen
+
+ROOT = Path(__file__).parent.parent
+RUN = "python run.py"
+BENCHES = {
+    f"bench {what}"
+    for what in (
+        "engine",
+        "bridge",
+        "train",
+        "train --preview",
+        "learn",
+        "render",
+        "render --seconds 6",
+        "start",
+        "games",
+    )
+}
+SERVERS = {"bridge", "stdio --env-id CartPole-v1", "games --num-games 6"}
+TRIED_ELSEWHERE = {"", "--help", "test", "test --slow", "selftest", "selftest --json"} | BENCHES | SERVERS
+"""By test_fresh_machine.py, test_no_display.py and the folders of these names, and by whoever reads this."""
+OF_RUN_PY = ("docs", "package")
+"""What is no command of the app; test_docs.py and CI try these."""
+PATIENCE = 60.0
+"""Until somebody drives in a window [s]."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A Markdown file of the repository."""
+
+    name: str
+
+    @cached_property
+    def text(self) -> str:
+        return (ROOT / self.name).read_text(encoding="utf-8")
+
+    @cached_property
+    def blocks(self) -> list[tuple[str, str]]:
+        """Fenced code: its language and its content."""
+        return re.findall(r"```(\w*)\n(.*?)```", self.text, re.DOTALL)
+
+    def snippets(self, language: str) -> list[str]:
+        return [text for known, text in self.blocks if known == language]
+
+    @property
+    def commands(self) -> list[str]:
+        """What follows `python run.py` in code without a language, in the order of the document."""
+        lines = (line for text in self.snippets("") for line in text.splitlines())
+        commands = (line.split("#")[0].removeprefix(RUN).strip() for line in lines if line.startswith(RUN))
+        return [command for command in commands if command.split(" ")[0] not in OF_RUN_PY]
+
+
+def run_snippet(code: str, name: str) -> None:
+    exec(compile(code, name, "exec"), {})
+
+
+def needs_a_window(command: str) -> bool:
+    """Whether it opens one, on a machine with a display."""
+    at_the_terminal = ("--headless", "--settings", "--record")
+    return command.startswith(("play", "watch", "replay", "train")) and not any(
+        each in command for each in at_the_terminal
+    )
+
+
+def run_until_somebody_drives(command: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Call a command whose window is closed as soon as there is something to see: the kinds of screens on top then."""
+    driven: list[str] = []
+
+    def until_somebody_drives(app: App) -> None:
+        app.stage.room.wait()
+        end = time.monotonic() + PATIENCE
+        while not isinstance(app.stage.top, DrivingScreen):
+            assert time.monotonic() < end, app.stage.top
+            app.frame(1.0 / 60.0)
+        driven.append(type(app.stage.top).__name__.removesuffix("Screen").lower())
+        app.close()
+
+    monkeypatch.setattr(App, "run", until_somebody_drives)
+    assert main(shlex.split(command)) == 0
+    return driven
+
+
+def run_all(commands: Iterable[str]) -> None:
+    """One after the other, here: later ones use what earlier ones made."""
+    for command in commands:
+        assert main(shlex.split(command)) == 0, command
+
+
+def with_steps(command: str, steps: int) -> str:
+    """The same for fewer steps of learning: to try a command it need not become good."""
+    return re.sub(r"--timesteps \d+", f"--timesteps {steps}", command)

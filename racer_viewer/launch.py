@@ -95,7 +95,7 @@ def _begin_training(options: argparse.Namespace) -> Callable[[Stage], None]:
     config = config_of(options)
 
     def open_it(stage: Stage) -> None:
-        from racer_viewer.modes.train_screen import open_training
+        from racer_viewer.modes.train.screen import open_training
 
         open_training(stage, config, tensorboard=options.tensorboard)
 
@@ -110,7 +110,7 @@ def _see_run(options: argparse.Namespace) -> Callable[[Stage], None]:
     where = run_folder(options.attach, data) if options.attach else _check_resume(options, data)
 
     def open_it(stage: Stage) -> None:
-        from racer_viewer.modes.train_screen import open_run, resume_run
+        from racer_viewer.modes.train.screen import open_run, resume_run
 
         if options.attach:
             open_run(stage, where)
@@ -136,7 +136,7 @@ def _check_resume(options: argparse.Namespace, data: Path) -> Path:
 
 def _open_tensorboard(stage: Stage, folder: Path) -> None:
     from racer_env.errors import RacerError
-    from racer_viewer.modes.tensorboard import open_tensorboard
+    from racer_viewer.modes.train.tensorboard import open_tensorboard
 
     try:
         open_tensorboard(folder, stage.say)

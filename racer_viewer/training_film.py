@@ -12,7 +12,7 @@ from racer_env.engine import TICKS_PER_SECOND
 from racer_env.errors import RacerError
 from racer_viewer.films.film import Film
 from racer_viewer.films.writers import open_writer
-from racer_viewer.modes.train_screen import TrainScreen
+from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.offscreen import offscreen_stage
 from racer_viewer.training.live import WatchedRun, running_learner
 from racer_viewer.ui.intents import IDLE

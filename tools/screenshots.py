@@ -25,7 +25,7 @@ from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.race import Entrant, Race
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import Screen
-from racer_viewer.modes.train_screen import TrainScreen
+from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.modes.wheel import Action
 from racer_viewer.render.camera import Mode

@@ -19,7 +19,7 @@ from rich.table import Table
 from racer_env.errors import RacerError
 from racer_viewer.app import AHEAD, TICK, App
 from racer_viewer.bench.machine import describe_machine
-from racer_viewer.modes.train_screen import TrainScreen
+from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.training.live import WatchedRun
 from racer_viewer.training.presets import preset
 from racer_viewer.ui.display import has_display

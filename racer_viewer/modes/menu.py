@@ -125,7 +125,7 @@ def _watch(app: Stage) -> Screen:
 
 
 def _train(app: Stage) -> Screen:
-    from racer_viewer.modes.train_setup import TrainSetupScreen
+    from racer_viewer.modes.train.setup import TrainSetupScreen
 
     return TrainSetupScreen(app)
 

@@ -10,12 +10,13 @@ from run_folders import make_run
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
-from racer_viewer.modes import compared_runs, run_facts, runs_screen
 from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.more_steps import MoreStepsScreen
-from racer_viewer.modes.runs_screen import RunsScreen
-from racer_viewer.modes.train_menu import TrainMenu
-from racer_viewer.modes.train_screen import TrainScreen, open_run
+from racer_viewer.modes.train import compared_runs, run_facts
+from racer_viewer.modes.train import runs as runs_screen
+from racer_viewer.modes.train.menu import TrainMenu
+from racer_viewer.modes.train.more_steps import MoreStepsScreen
+from racer_viewer.modes.train.runs import RunsScreen
+from racer_viewer.modes.train.screen import TrainScreen, open_run
 from racer_viewer.training.live import WatchedRun
 
 

@@ -19,7 +19,7 @@ from racer_viewer.modes.replays_screen import ReplaysScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.screen import Screen
 from racer_viewer.modes.settings_screen import KeysScreen, SettingsScreen
-from racer_viewer.modes.train_setup import TrainSetupScreen
+from racer_viewer.modes.train.setup import TrainSetupScreen
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.render.overlays import lap_time
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from racer_env.errors import RacerError
-from racer_viewer.modes import tensorboard
+from racer_viewer.modes.train import tensorboard
 
 LIMIT = 90.0
 WINDOW = """
 import sys, time, webbrowser
 from pathlib import Path
-from racer_viewer.modes.tensorboard import open_tensorboard
+from racer_viewer.modes.train.tensorboard import open_tensorboard
 
 if __name__ == "__main__":
     webbrowser.open = lambda url: True

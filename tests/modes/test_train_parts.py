@@ -13,14 +13,14 @@ from run_folders import make_run, make_story
 from racer_env.engine import load_circuit
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.curves import Curves
-from racer_viewer.modes import train_pictures
-from racer_viewer.modes.best_laps import best_lap, best_laps
-from racer_viewer.modes.showcase import STUCK_TICKS, Showcase
-from racer_viewer.modes.train_end import TrainEndScreen
-from racer_viewer.modes.train_layout import Layout
-from racer_viewer.modes.train_menu import WeightsScreen
-from racer_viewer.modes.train_pace import PACES, name_of, number_of
-from racer_viewer.modes.train_screen import TrainScreen, open_run
+from racer_viewer.modes.train import pictures as train_pictures
+from racer_viewer.modes.train.best_laps import best_lap, best_laps
+from racer_viewer.modes.train.end import TrainEndScreen
+from racer_viewer.modes.train.layout import Layout
+from racer_viewer.modes.train.menu import WeightsScreen
+from racer_viewer.modes.train.pace import PACES, name_of, number_of
+from racer_viewer.modes.train.screen import TrainScreen, open_run
+from racer_viewer.modes.train.showcase import STUCK_TICKS, Showcase
 from racer_viewer.render.camera import Mode
 from racer_viewer.training.config import PAID_UNITS
 from racer_viewer.training.live import WatchedRun

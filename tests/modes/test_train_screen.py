@@ -13,12 +13,12 @@ from person import LIMIT, Person
 from racer_env.engine import load_circuit
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.play import PlayScreen
-from racer_viewer.modes.runs_screen import RunsScreen
-from racer_viewer.modes.train_end import TrainEndScreen
-from racer_viewer.modes.train_layout import Layout
-from racer_viewer.modes.train_menu import LeaveTrainingScreen, TrainMenu, WeightsScreen
-from racer_viewer.modes.train_screen import TrainScreen, open_run, open_training
-from racer_viewer.modes.train_setup import TrainSetupScreen
+from racer_viewer.modes.train.end import TrainEndScreen
+from racer_viewer.modes.train.layout import Layout
+from racer_viewer.modes.train.menu import LeaveTrainingScreen, TrainMenu, WeightsScreen
+from racer_viewer.modes.train.runs import RunsScreen
+from racer_viewer.modes.train.screen import TrainScreen, open_run, open_training
+from racer_viewer.modes.train.setup import TrainSetupScreen
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.live import running_learner
 from racer_viewer.training.presets import preset

@@ -8,7 +8,8 @@ import pytest
 from racer_env.errors import RacerError
 from racer_viewer import launch
 from racer_viewer.cli import main
-from racer_viewer.modes import tensorboard, train_screen
+from racer_viewer.modes.train import screen as train_screen
+from racer_viewer.modes.train import tensorboard
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.live import WatchedRun, load_curves
 from racer_viewer.training.live import watched as watched_module

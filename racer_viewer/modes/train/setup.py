@@ -7,9 +7,9 @@ from importlib.util import find_spec
 
 from racer_viewer.modes.choose import CircuitChooser
 from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.runs_screen import RunsScreen
 from racer_viewer.modes.screen import Stage
-from racer_viewer.modes.train_screen import open_training
+from racer_viewer.modes.train.runs import RunsScreen
+from racer_viewer.modes.train.screen import open_training
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.presets import DEFAULT_PRESET, PRESETS, preset
 from racer_viewer.ui.items import Button, Choice, Item

@@ -11,13 +11,13 @@ from racer_viewer.modes.lists import ListScreen
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Stage
 from racer_viewer.modes.settings_screen import SettingsScreen
-from racer_viewer.modes.tensorboard import show_tensorboard
-from racer_viewer.modes.train_layout import Layout
-from racer_viewer.modes.train_pace import PACE_NAMES, number_of
+from racer_viewer.modes.train.layout import Layout
+from racer_viewer.modes.train.pace import PACE_NAMES, number_of
+from racer_viewer.modes.train.tensorboard import show_tensorboard
 from racer_viewer.ui.items import Button, Choice, Item, Slider
 
 if TYPE_CHECKING:
-    from racer_viewer.modes.train_screen import TrainScreen
+    from racer_viewer.modes.train.screen import TrainScreen
 
 LARGEST_SMOOTHING = 0.95
 WEIGHTS: dict[str, tuple[str, float, float, float]] = {
@@ -104,7 +104,7 @@ class TrainMenu(ListScreen):
 
     def _second(self) -> None:
         """The first one's curves come to lie over its own; that one learns on in the background, and Runs has it."""
-        from racer_viewer.modes.train_screen import open_training
+        from racer_viewer.modes.train.screen import open_training
 
         config = self._train.run.config
         self._train.run.detach()
@@ -113,7 +113,7 @@ class TrainMenu(ListScreen):
         open_training(self.app, replace(config, seed=config.seed + 1, name=""), compared=[self._train.run.folder])
 
     def _compare(self) -> None:
-        from racer_viewer.modes.runs_screen import RunsScreen
+        from racer_viewer.modes.train.runs import RunsScreen
 
         self.app.pop()
         known = (self._train.run.folder, *self._train.compared_folders)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError
 from racer_viewer.modes.behind import Behind
-from racer_viewer.modes.best_laps import best_laps
 from racer_viewer.modes.lists import ListScreen
 from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.more_steps import MoreStepsScreen
-from racer_viewer.modes.run_facts import RunFacts, RunsLookout
 from racer_viewer.modes.screen import MENU_KEYS, Key, Stage
+from racer_viewer.modes.train.best_laps import best_laps
+from racer_viewer.modes.train.more_steps import MoreStepsScreen
+from racer_viewer.modes.train.run_facts import RunFacts, RunsLookout
 from racer_viewer.render.plots import SmallCurve
 from racer_viewer.training.live import running_learner
 from racer_viewer.training.saved import remove_run
@@ -149,12 +149,12 @@ class RunsScreen(ListScreen):
             self.app.pop()
             self._choose(facts.folder)
         else:
-            from racer_viewer.modes.train_screen import open_run
+            from racer_viewer.modes.train.screen import open_run
 
             open_run(self.app, facts.folder, [each for each in self._marked if each != facts.folder])
 
     def _resume(self, facts: RunFacts) -> None:
-        from racer_viewer.modes.train_screen import resume_run
+        from racer_viewer.modes.train.screen import resume_run
 
         if facts.learning:
             self.app.say("It is learning already: Enter brings it back")

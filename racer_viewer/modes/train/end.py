@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from racer_viewer.modes.best_laps import best_laps
 from racer_viewer.modes.lists import ListScreen
-from racer_viewer.modes.more_steps import MoreStepsScreen
 from racer_viewer.modes.play import open_play
 from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.train.best_laps import best_laps
+from racer_viewer.modes.train.more_steps import MoreStepsScreen
 from racer_viewer.modes.watch import open_watch
 from racer_viewer.ui.items import Button, Item
 
 if TYPE_CHECKING:
-    from racer_viewer.modes.train_screen import TrainScreen
+    from racer_viewer.modes.train.screen import TrainScreen
 
 RACED_LAPS = 3
 
@@ -69,7 +69,7 @@ class TrainEndScreen(ListScreen):
             open_watch(self.app, [model], self._train.run.config.tracks[0])
 
     def _resume(self) -> None:
-        from racer_viewer.modes.train_screen import resume_run
+        from racer_viewer.modes.train.screen import resume_run
 
         folder = self._train.run.folder
         self._close_all()

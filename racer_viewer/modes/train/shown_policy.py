@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from racer_env.errors import RacerError
-from racer_viewer.modes.showcase import Showcase
+from racer_viewer.modes.train.showcase import Showcase
 from racer_viewer.training.live import WatchedRun
 
 LIVE = ("starting", "learning", "paused")

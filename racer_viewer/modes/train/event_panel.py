@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pygame
 
 from racer_viewer.curves import Event
-from racer_viewer.modes.shown_policy import steps_in_words
+from racer_viewer.modes.train.shown_policy import steps_in_words
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Theme
 
 SHOWN = 4

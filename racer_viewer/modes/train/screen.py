@@ -8,26 +8,26 @@ from pathlib import Path
 import pygame
 
 from racer_viewer.curves import Curves, Swarm
-from racer_viewer.modes.compared_runs import ComparedRuns
 from racer_viewer.modes.driving import DrivingScreen
-from racer_viewer.modes.event_panel import EventPanel
 from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.key_line import draw_keys
 from racer_viewer.modes.loading import open_safely
 from racer_viewer.modes.opening import open_behind
-from racer_viewer.modes.policy_swarm import PolicySwarm
 from racer_viewer.modes.screen import Key, Screen, Stage
-from racer_viewer.modes.showcase import Showcase
-from racer_viewer.modes.shown_policy import LIVE, ShownPolicy, steps_in_words
-from racer_viewer.modes.tensorboard import show_tensorboard
-from racer_viewer.modes.train_end import TrainEndScreen
-from racer_viewer.modes.train_layout import Layout, gaps, panes
-from racer_viewer.modes.train_menu import LARGEST_SMOOTHING, LeaveTrainingScreen, TrainMenu
-from racer_viewer.modes.train_mouse import TrainMouse
-from racer_viewer.modes.train_pace import PACES, name_of, number_of
-from racer_viewer.modes.train_pictures import Sight, TrainPictures
-from racer_viewer.modes.train_status import TrainStatus
-from racer_viewer.modes.train_timeline import note_on
+from racer_viewer.modes.train.compared_runs import ComparedRuns
+from racer_viewer.modes.train.end import TrainEndScreen
+from racer_viewer.modes.train.event_panel import EventPanel
+from racer_viewer.modes.train.layout import Layout, gaps, panes
+from racer_viewer.modes.train.menu import LARGEST_SMOOTHING, LeaveTrainingScreen, TrainMenu
+from racer_viewer.modes.train.mouse import TrainMouse
+from racer_viewer.modes.train.pace import PACES, name_of, number_of
+from racer_viewer.modes.train.pictures import Sight, TrainPictures
+from racer_viewer.modes.train.policy_swarm import PolicySwarm
+from racer_viewer.modes.train.showcase import Showcase
+from racer_viewer.modes.train.shown_policy import LIVE, ShownPolicy, steps_in_words
+from racer_viewer.modes.train.status import TrainStatus
+from racer_viewer.modes.train.tensorboard import show_tensorboard
+from racer_viewer.modes.train.timeline import note_on
 from racer_viewer.modes.wheel import Wheel
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.live import WatchedRun

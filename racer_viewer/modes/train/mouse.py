@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from racer_viewer.modes.driving import ZOOM_STEP
-from racer_viewer.modes.train_layout import Layout
+from racer_viewer.modes.train.layout import Layout
 from racer_viewer.ui.intents import Click, Drag, Intent, Point, Release, Scroll
 
 if TYPE_CHECKING:
-    from racer_viewer.modes.train_screen import TrainScreen
+    from racer_viewer.modes.train.screen import TrainScreen
 
 SMOOTHING_STEP = 0.05
 """Of one click of the mouse wheel."""

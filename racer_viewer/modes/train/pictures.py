@@ -11,7 +11,7 @@ import pygame
 from racer_env.engine import Track
 from racer_viewer.curves import Curves, Swarm
 from racer_viewer.modes.screen import Stage
-from racer_viewer.modes.train_layout import Layout
+from racer_viewer.modes.train.layout import Layout
 from racer_viewer.render.plots import CurvesView
 from racer_viewer.render.swarm import SwarmScene
 

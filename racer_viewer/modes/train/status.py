@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pygame
 
-from racer_viewer.modes.best_laps import best_lap
-from racer_viewer.modes.shown_policy import steps_in_words
-from racer_viewer.modes.train_pace import name_of
+from racer_viewer.modes.train.best_laps import best_lap
+from racer_viewer.modes.train.pace import name_of
+from racer_viewer.modes.train.shown_policy import steps_in_words
 from racer_viewer.ui.paint import STATUS_HEIGHT, Words, status_line
 from racer_viewer.ui.theme import Theme
 
 if TYPE_CHECKING:
-    from racer_viewer.modes.train_screen import TrainScreen
+    from racer_viewer.modes.train.screen import TrainScreen
 
 PICTURES = 8
 """Of the window from one look at the figures to the next, if there is time between them: nobody reads faster."""

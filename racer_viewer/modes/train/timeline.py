@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from racer_viewer.ui.timeline import Mark, State, Timeline
 
 if TYPE_CHECKING:
-    from racer_viewer.modes.train_screen import TrainScreen
+    from racer_viewer.modes.train.screen import TrainScreen
 
 MARKED = {"first lap": "first lap", "best": "", "weights": "weights"}
 """Events that are marked, and by which words."""

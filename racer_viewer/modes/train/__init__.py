@@ -1,0 +1,1 @@
+"""Training in the window: setting a run up, seeing it learn, and the list of all runs."""

@@ -11,6 +11,7 @@ from racer_viewer.commands.bridges import add_bridge_commands
 from racer_viewer.commands.driving import add_driving_commands
 from racer_viewer.commands.measuring import add_measuring_commands
 from racer_viewer.commands.training import add_training_commands
+from racer_viewer.packaged import LEARNERS, how_to_train
 
 USAGE_ERROR = 2
 
@@ -28,6 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         print(f"racer-viewer: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except ModuleNotFoundError as error:
+        if error.name not in LEARNERS:
+            raise
+        print(f"racer-viewer: {how_to_train()}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
         return 130

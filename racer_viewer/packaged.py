@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
 
 from platformdirs import user_cache_path, user_log_path
 
 APP = "racer-viewer"
+LEARNERS = ("torch", "stable_baselines3")
 LOG_KEPT = 1_000_000
 """A larger log is begun anew [bytes]."""
 
@@ -38,6 +40,18 @@ def run_as_python(arguments: list[str]) -> bool:
     else:
         exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
     return True
+
+
+def can_train() -> bool:
+    """Whether what learning needs is installed, without loading it."""
+    return all(find_spec(package) for package in LEARNERS)
+
+
+def how_to_train() -> str:
+    """What to get where that is missing."""
+    if is_packaged():
+        return "This is the lite app, to play, watch and replay: to train, get the full one, racer-viewer"
+    return 'Training needs more packages: pip install "racer-viewer[train]"'
 
 
 def own_command() -> list[str]:

@@ -1,6 +1,7 @@
 """The command line, as a user calls it: real processes."""
 
 import json
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -88,3 +89,28 @@ def test_a_reader_that_goes_away_ends_it_without_a_word() -> None:
         process.stdout.close()
         assert process.wait(timeout=120) in (0, 1)
         assert process.stderr.read() == ""
+
+
+WITHOUT_TORCH = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "stable_baselines3"):
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, Hidden())
+from racer_viewer.cli import main
+raise SystemExit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("command", ["train --headless --timesteps 100", "export champion --zip here.zip"])
+def test_without_what_learning_needs_one_line_says_what_to_install(command: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "RACER_DATA_DIR": str(tmp_path)}
+    call = [sys.executable, "-c", WITHOUT_TORCH, *command.split()]
+    result = subprocess.run(call, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
+    assert result.returncode == 2
+    assert result.stderr.splitlines() == [
+        'racer-viewer: Training needs more packages: pip install "racer-viewer[train]"'
+    ]

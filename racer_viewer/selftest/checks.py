@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from racer_env.errors import RacerError
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.films.film import can_write_mp4
 from racer_viewer.offscreen import film_lap
-from racer_viewer.packaged import own_command
+from racer_viewer.packaged import can_train, how_to_train, own_command
 from racer_viewer.selftest.recorded import TOLERANCE, compare
 from racer_viewer.training.evaluation import evaluate
 from racer_viewer.training.live import WatchedRun
@@ -31,7 +30,6 @@ STEPS_OVER_THE_BRIDGE = 60
 LEARNED_STEPS = 2048
 PATIENCE = 120.0
 """With another process [s]."""
-LEARNERS = ("torch", "stable_baselines3")
 
 
 class SelfTestError(RacerError):
@@ -83,8 +81,8 @@ def recording(folder: Path) -> str:
 
 
 def training(folder: Path) -> str:
-    if not all(find_spec(package) for package in LEARNERS):
-        raise LeftOutError("this build plays, watches and replays; get the full one to train")
+    if not can_train():
+        raise LeftOutError(how_to_train())
     config = replace(
         preset("ppo"), name="selftest", tracks=(CIRCUIT,), timesteps=LEARNED_STEPS, n_steps=16, batch_size=512
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from racer_env import RacingGameClient
 from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
@@ -99,6 +100,29 @@ def test_other_programs_find_their_environments_in_it(app: PackagedApp) -> None:
         replies = [json.loads(line) for line in process.stdout.splitlines()]
         assert [reply["ok"] for reply in replies] == [True] * 3, process.stderr
         assert replies[0]["n_actions"] == {"CartPole-v1": 2, "RacerDiscrete-v0": 9}[env_id]
+
+
+def test_it_learns_or_says_what_to_get(app: PackagedApp) -> None:
+    result = app.call("train", "--headless", "--timesteps", "4096", "--name", "short")
+    if (app.folder / "_internal" / "torch").exists():
+        assert result.returncode == 0, result.stderr
+        assert any((app.home / ".local" / "share" / "racer-viewer" / "runs" / "short").glob("*.zip"))
+    else:
+        assert result.returncode == 2
+        [line] = result.stderr.splitlines()
+        assert "get the full one" in line
+
+
+def test_games_run_in_processes_of_their_own(app: PackagedApp) -> None:
+    command = [str(app.folder / "racer-viewer"), "games", "--port", "0", "--num-games", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=app.environment) as server:
+        try:
+            assert server.stdout is not None
+            port = int(server.stdout.readline().split()[2].rpartition(":")[2])
+            with RacingGameClient(port=port) as client:
+                assert [state.frame.shape for state in client.states() if state.frame is not None] == [(96, 96, 3)] * 2
+        finally:
+            server.terminate()
 
 
 def test_wrong_words_are_one_line(app: PackagedApp) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 from racer_viewer.modes.choose import CircuitChooser
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Stage
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import open_training
+from racer_viewer.packaged import can_train, how_to_train
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.presets import DEFAULT_PRESET, PRESETS, preset
 from racer_viewer.ui.items import Button, Choice, Item
@@ -24,10 +24,6 @@ ABOUT = {
     "champion": "All circuits and some random ones: one policy for everything, in minutes",
     "specialist": "Begins with what the champion knows and learns one circuit to the last hundredth",
 }
-NEEDED = ("torch", "stable_baselines3")
-MISSING = """\
-Training needs two more packages: pip install "racer-viewer[train]".
-Playing, watching and replays work without them."""
 
 
 class TrainSetupScreen(CircuitChooser):
@@ -79,10 +75,10 @@ class TrainSetupScreen(CircuitChooser):
         self._steps.chosen = STEPS.index(FIRST_STEPS if name == DEFAULT_PRESET and algo == "ppo" else config.timesteps)
 
     def _start(self) -> None:
-        if all(find_spec(package) for package in NEEDED):
+        if can_train():
             open_training(self.app, self.config)
         else:
-            self.app.push(MessageScreen(self.app, "Training is not installed", MISSING))
+            self.app.push(MessageScreen(self.app, "Training is not installed", how_to_train()))
 
     def _see_runs(self) -> None:
         self.app.push(RunsScreen(self.app))

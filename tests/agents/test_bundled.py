@@ -55,6 +55,7 @@ def test_the_sac_agent_laps_its_circuit() -> None:
     assert load_agent("sac-track-01").info.algorithm == "SAC"
 
 
+@pytest.mark.slow
 def test_the_champion_drives_circuits_that_it_never_saw() -> None:
     """Twenty of the 200 that the README tells of; all 200 take a minute."""
     unseen = [load_circuit(f"random:{seed}") for seed in range(1000, 1020)]

@@ -12,6 +12,7 @@ from racer_viewer.bench.learn import learn
 from racer_viewer.training.presets import preset
 
 
+@pytest.mark.slow
 def test_quick_learns_a_clean_first_lap_from_nothing() -> None:
     learned = learn(replace(preset("ppo"), timesteps=600_000), pace=None)
     assert learned.first_lap is not None

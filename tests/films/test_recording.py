@@ -127,6 +127,7 @@ def _read(path: Path) -> Pixels:
     return np.asarray(Image.open(path))
 
 
+@pytest.mark.slow
 def test_a_film_shows_the_overlays_and_the_view_of_each_moment(person: Person, folder: Path) -> None:
     person.app.record_to(folder / "drive.png")
     screen = watching(person)

@@ -160,7 +160,8 @@ def test_a_full_disk_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.Monk
     assert (outcome.folder / "tiny_768_steps.zip").is_file()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_and_termination_save_and_say_how_to_go_on(how: signal.Signals, tmp_path: Path) -> None:
     settings = [f"--set={key}={','.join(map(str, value)) if isinstance(value, list) else value}" for key, value in

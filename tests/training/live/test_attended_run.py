@@ -99,8 +99,7 @@ def test_what_is_asked_after_the_last_tick_is_heard(tmp_path: Path) -> None:
         training._end = end  # type: ignore[assignment, method-assign]
         wait_for(lambda: run.state == "stopped")
         assert ordered
-        wait_for(lambda: training.discarded)
-        wait_for(lambda: not training.folder.exists())
+        wait_for(lambda: not training.folder.exists())  # by the learner, or, if it was too late for that, by the window
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs to see what is mapped")

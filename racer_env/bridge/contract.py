@@ -1,36 +1,25 @@
-"""The contract: what comes over a boundary is checked here, once, and is trusted behind it."""
+"""The contract: what comes over a boundary is checked here, once, and is trusted behind it.
+
+This much of it needs no engine: that of the racer stands in `racer_contract`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from racer_env.bridge.batch_rules import COLUMNS, NOTHING, SPEED_LIMIT, wrong_move, wrong_value
-from racer_env.bridge.interface import (
-    COMPONENT_KEYS,
-    OBSERVATION_HIGH,
-    OBSERVATION_LOW,
-    RESET_KEYS,
-    STEP_KEYS,
-    BatchStep,
-    Bools,
-    CarColumns,
-    Info,
-    Observations,
-    Step,
-)
-from racer_env.bridge.plain_reply import COUNTER_KEYS, LARGEST, decode_plain_step
-from racer_env.engine.car import MAX_SPEED
 from racer_env.errors import ContractError
 
+LARGEST = sys.float_info.max
+LONGEST_QUOTE = 80
+"""Characters of a wrong value in a message."""
+
 _NUMBERS = frozenset((float, int))
-_NUMERIC = ("rewards", "components")
-_WRONG_ENDS = "ended: it must list exactly the cars that are terminated or truncated"
 
 
 class Contract:
@@ -43,19 +32,11 @@ class Contract:
 
     def observation(self, value: Any) -> NDArray[Any]:
         """The observation as an array, if it has the shape, is finite and within bounds."""
-        try:
-            array = np.array(value)
-        except (TypeError, ValueError, OverflowError):
-            raise ContractError(f"observation: numbers of shape {self._shape} expected, got {short(value)}") from None
-        if array.dtype.kind not in "iuf":
-            raise ContractError(f"observation: numbers of shape {self._shape} expected, got {short(value)}")
-        if array.shape != self._shape:
-            raise ContractError(f"observation: shape {self._shape} expected, got {array.shape}")
-        if not _NUMBERS.issuperset(map(type, _items(value, array.ndim))):
-            raise ContractError(f"observation: numbers expected, got {short(value)}")
-        with np.errstate(over="ignore", invalid="ignore"):
-            exact = array.astype(self._dtype)
-        if self._dtype.kind != "f" and not (exact == array).all():
+        array = _array(value, self._shape, self._dtype)
+        if array is None:
+            raise ContractError(self._what_is_wrong(value))
+        exact = exactly(array, self._dtype)
+        if exact is None:
             raise ContractError(f"observation: values of {self._dtype} expected, got {short(value)}")
         self.within_bounds(exact)
         return exact
@@ -79,154 +60,15 @@ class Contract:
             raise ContractError(f"{name}: true or false expected, got {short(value)}")
         return value
 
-
-class RacerContract(Contract):
-    """The contract of a racer bridge, over the course of an episode: counters only move as they can."""
-
-    def __init__(self) -> None:
-        super().__init__(OBSERVATION_LOW, OBSERVATION_HIGH)
-        self._last: Info = {}
-
-    def reset_result(self, reply: Mapping[str, Any]) -> tuple[NDArray[np.float32], Info]:
-        """Observation and info of a reset."""
-        observation, info = self.observation(field(reply, "observation")), _info(reply, RESET_KEYS)
-        speed = number("info.speed", info["speed"])
-        _speed_in_range("info.speed", speed)
-        for key in ("tick", "lap", "checkpoint", "stepCount"):
-            _counter(f"info.{key}", info[key])
-        if info["stepCount"] != 0:
-            raise ContractError(f"info.stepCount: 0 expected after a reset, got {info['stepCount']}")
-        self._last = {**info, "stillnessCounter": 0}
-        return observation, info
-
-    def plain_step(self, content: bytes) -> Step | None:
-        """As `step_result` of what is in this JSON, in a fraction of the time.
-
-        None if it is not plainly right, and `step_result` must look at it more closely.
-        """
-        step = decode_plain_step(content)
-        if step is None:
-            return None
-        info: Info = msgspec.structs.asdict(step.info)
-        self._count(info)
-        return Step(np.array(step.observation, np.float32), step.reward, step.terminated, step.truncated, info)
-
-    def step_result(self, reply: Mapping[str, Any]) -> Step:
-        """Everything that a step gave."""
-        observation, info = self.observation(field(reply, "observation")), dict(_info(reply, STEP_KEYS))
-        for key in (*COMPONENT_KEYS, "rawSpeed"):
-            info[key] = number(f"info.{key}", info[key])
-        _speed_in_range("info.rawSpeed", info["rawSpeed"])
-        self.flag("info.wallContact", info["wallContact"])
-        for key in COUNTER_KEYS:
-            _counter(f"info.{key}", info[key])
-        step = Step(
-            observation,
-            self.reward(field(reply, "reward")),
-            self.flag("terminated", field(reply, "terminated")),
-            self.flag("truncated", field(reply, "truncated")),
-            info,
-        )
-        self._count(info)
-        return step
-
-    def _count(self, info: Info) -> None:
-        """Raise unless every counter moved as it can in one tick, and remember them."""
-        last = self._last
-        for key in ("tick", "stepCount"):
-            if info[key] != last[key] + 1:
-                raise ContractError(f"info.{key}: {last[key] + 1} expected, got {info[key]}")
-        lap, checkpoint, still = info["lap"], info["checkpoint"], info["stillnessCounter"]
-        if lap - last["lap"] not in (0, 1):
-            raise ContractError(f"info.lap: {last['lap']} or {last['lap'] + 1} expected, got {lap}")
-        if checkpoint not in (last["checkpoint"], last["checkpoint"] + 1, 0):
-            raise ContractError(f"info.checkpoint: it went from {last['checkpoint']} to {checkpoint}")
-        if lap != last["lap"] and checkpoint != 0:
-            raise ContractError(f"info.checkpoint: 0 expected with a new lap, got {checkpoint}")
-        if still not in (0, last["stillnessCounter"] + 1):
-            raise ContractError(f"info.stillnessCounter: it went from {last['stillnessCounter']} to {still}")
-        self._last = info
-
-
-class BatchContract(Contract):
-    """The contract of N cars at once."""
-
-    def __init__(self) -> None:
-        super().__init__(OBSERVATION_LOW, OBSERVATION_HIGH)
-        self._last: CarColumns | None = None
-
-    def reset_result(self, step: BatchStep, mask: Bools | None) -> BatchStep:
-        self._check_values(step, step.observations, step.cars)
-        fresh = step.cars.step_count if mask is None else step.cars.step_count[mask]
-        if fresh.any():
-            raise ContractError(f"step_count: 0 expected after a reset, got {fresh.max()}")
-        self._last = step.cars
-        return step
-
-    def step_result(self, step: BatchStep) -> BatchStep:
-        """The step, if every value of it is as it can be after the step before."""
-        if self._last is None:
-            raise ContractError("a batch step without a reset before it")
-        self._check_values(step, step.observations, step.cars)
-        over = step.terminated | step.truncated
-        if np.count_nonzero(over) != len(step.ended):
-            raise ContractError(_WRONG_ENDS)
-        if len(step.ended):
-            self._check_ends(step, over, self._last)
-        else:
-            _check_moves(self._last, step.cars)
-        self._last = step.cars
-        return step
-
-    def _check_ends(self, step: BatchStep, over: Bools, last: CarColumns) -> None:
-        """Raise unless what ended is as it can be, what started anew is at its start, and what goes on has moved."""
-        ended, going = step.ended, np.flatnonzero(~over)
-        if not np.array_equal(np.flatnonzero(over), ended):
-            raise ContractError(_WRONG_ENDS)
-        self._check_values(step, step.final_observations, step.final_cars, "final ")
-        _check_moves(last.rows(ended), step.final_cars)
-        if step.cars.step_count[ended].any():
-            raise ContractError("step_count: 0 expected where a car has started anew")
-        _check_moves(last.rows(going), step.cars.rows(going))
-
-    def _check_values(self, step: BatchStep, observations: Observations, cars: CarColumns, which: str = "") -> None:
-        column, _ = wrong_value(
-            self._low,
-            self._high,
-            observations,
-            step.rewards,
-            step.components,
-            step.finished_lap_ticks,
-            cars.speed,
-            cars.lap,
-            cars.checkpoint,
-            cars.step_count,
-            cars.stillness,
-        )
-        if column == NOTHING:
-            return
-        name = COLUMNS[column]
-        if name == "observation":
-            self.within_bounds(observations)
-        if name == "speed":
-            raise ContractError(f"{which}speed: 0 to {MAX_SPEED:g} expected")
-        raise ContractError(f"{which}{name}: {'finite numbers' if name in _NUMERIC else '0 or more'} expected")
-
-
-def _check_moves(last: CarColumns, now: CarColumns) -> None:
-    """Raise unless every counter of these cars moved as it can in one tick."""
-    column, car = wrong_move(
-        last.lap,
-        last.checkpoint,
-        last.step_count,
-        last.stillness,
-        now.lap,
-        now.checkpoint,
-        now.step_count,
-        now.stillness,
-    )
-    if column != NOTHING:
-        raise ContractError(f"{COLUMNS[column]}: car {car} cannot have moved like that in one tick")
+    def _what_is_wrong(self, value: Any) -> str:
+        """With a value that is not numbers of the shape."""
+        try:
+            array = np.array(value)
+        except (TypeError, ValueError, OverflowError):  # rows of different lengths, or too many levels of them
+            array = np.array(None)
+        if array.dtype.kind in "iuf" and array.shape != self._shape:
+            return f"observation: shape {self._shape} expected, got {array.shape}"
+        return f"observation: numbers of shape {self._shape} expected, got {short(value)}"
 
 
 def field(reply: Mapping[str, Any], name: str) -> Any:
@@ -246,35 +88,43 @@ def number(name: str, value: Any) -> float:
 
 def short(value: Any) -> str:
     """For messages: what it is, in a line."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
 
 
-def _info(reply: Mapping[str, Any], keys: tuple[str, ...]) -> Info:
-    info = field(reply, "info")
-    if type(info) is not dict:
-        raise ContractError(f"info: an object expected, got {short(info)}")
-    if info.keys() != set(keys):
-        for key in keys:
-            field(info, key)
-        raise ContractError(f"info: unknown key {next(key for key in info if key not in keys)!r}")
-    return info
+def exactly(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """The array as another type, or None if that has not got all of its values. Only floats may be rounded."""
+    if array.dtype == dtype:
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = array.astype(dtype)
+    return cast if dtype.kind == "f" or (cast == array).all() else None
 
 
-def _items(value: Any, depth: int) -> Iterable[Any]:
-    """What is in lists of lists, so many levels deep."""
-    items: Iterable[Any] = value if depth else (value,)
-    for _ in range(depth - 1):
-        items = chain.from_iterable(items)
-    return items
+def _array(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """Lists of lists as an array of some type; None unless they have the shape and numbers are all that is in them.
+
+    Level by level, and all of a level at once: an image has ten thousands of numbers.
+    """
+    items: list[Any] = [value]
+    for length in shape:
+        if [*map(type, items)].count(list) < len(items) or [*map(len, items)].count(length) < len(items):
+            return None
+        items = [*chain.from_iterable(items)]
+    kinds = [*map(type, items)]
+    whole = kinds.count(int)
+    if whole + kinds.count(float) < len(kinds):
+        return None
+    try:
+        if whole < len(kinds):
+            return np.array(items, np.float64).reshape(shape)
+        if dtype == np.uint8:
+            return np.frombuffer(bytearray(items), np.uint8).reshape(shape)
+        return np.array(items, np.int64).reshape(shape)
+    except (ValueError, OverflowError):  # there are larger numbers
+        return _array_of_large(items, shape)
 
 
-def _counter(name: str, value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ContractError(f"{name}: a whole number from 0 expected, got {short(value)}")
-    return value
-
-
-def _speed_in_range(name: str, speed: float) -> None:
-    if not 0.0 <= speed <= SPEED_LIMIT:
-        raise ContractError(f"{name}: 0 to {MAX_SPEED:g} expected, got {speed}")
+def _array_of_large(items: list[Any], shape: tuple[int, ...]) -> NDArray[Any] | None:
+    array = np.array(items)
+    return array.reshape(shape) if array.dtype.kind in "iuf" else None

@@ -19,7 +19,6 @@ from PIL import Image
 from racer_env.games.game import PIXELS, Outcome, Sight
 from racer_env.games.moments import Action
 
-TICKS_PER_SECOND = car_racing.FPS
 _NOT_DRAWN = np.zeros((car_racing.STATE_H, car_racing.STATE_W, 3), np.uint8)
 _transform = car_racing.pygame.transform  # type: ignore[attr-defined]
 _EDGE = 4.0

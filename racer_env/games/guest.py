@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from racer_env.games.arcade import Arcade, log
@@ -24,6 +24,7 @@ from racer_env.games.messages import (
     states_message,
     stats_message,
 )
+from racer_env.games.moments import Moment
 from racer_env.games.told import Told
 from racer_env.games.workers import GamesError, WorkerLostError
 
@@ -31,17 +32,21 @@ INTERNAL_ERROR = "internal error: the server's log has the details"
 LINGER_SECONDS, LINGER_BYTES = 0.4, 2**20
 """How long, and how much, is still read from a client that is sent away: else it might not get to read why."""
 GOODBYE = "the server is shutting down"
+Now = tuple[Moment, str | None]
+"""How a game is, and its picture."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """line_bytes: of a client's message. clients: at once.
-    unread_bytes: replies that may wait for a client; unread_seconds: for how long, before it is disconnected."""
+    unread_bytes: replies that may wait for a client; unread_seconds: for how long, before it is disconnected.
+    silent_seconds: after which a client must go if others want its place."""
 
     line_bytes: int = 64 * 1024
     clients: int = 64
     unread_bytes: int = 256 * 1024
     unread_seconds: float = 10.0
+    silent_seconds: float = 60.0
 
 
 class SentAwayError(Exception):
@@ -64,7 +69,18 @@ class Guest:
         self._told = [Told(view) for view in arcade.views]
         peer = writer.get_extra_info("peername")
         self.name = "{}:{}".format(*peer[:2]) if peer else "unknown"
+        self._quiet_since: float | None = None
+        self._farewell = GOODBYE
         writer.transport.set_write_buffer_limits(high=limits.unread_bytes)
+
+    @property
+    def silent_seconds(self) -> float:
+        """For which the server has waited for a message."""
+        return 0.0 if self._quiet_since is None else asyncio.get_running_loop().time() - self._quiet_since
+
+    def explain_end(self, why: str) -> None:
+        """What the client is told when its task is cancelled."""
+        self._farewell = why
 
     async def serve(self, greeting: bytes) -> None:
         """Until the client goes or must go, or until the server ends, which cancels this."""
@@ -76,7 +92,7 @@ class Guest:
         except SentAwayError as error:
             await self.send_away(str(error))
         except asyncio.CancelledError:
-            await self.send_away(GOODBYE)
+            await self.send_away(self._farewell)
         except (ConnectionError, TimeoutError):
             pass
         finally:
@@ -101,6 +117,7 @@ class Guest:
 
     async def _line(self) -> bytes | None:
         """The next message; None if the client has gone."""
+        self._quiet_since = asyncio.get_running_loop().time()
         try:
             return await self._reader.readuntil(b"\n")
         except asyncio.IncompleteReadError:
@@ -108,6 +125,8 @@ class Guest:
         except asyncio.LimitOverrunError:
             why = f"a message may have {self._limits.line_bytes:,} bytes, and ends with a newline"
             raise SentAwayError(why) from None
+        finally:
+            self._quiet_since = None
 
     async def _answer(self, line: bytes) -> bool:
         """Whether the client goes on. Others get their turn after each message."""
@@ -116,8 +135,6 @@ class Guest:
             if isinstance(request, CloseRequest):
                 return False
             reply = await self._reply_to(request)
-        except WorkerLostError:
-            reply = error_message("; ".join(filter(None, (told.loss() for told in self._told))) or "a game was lost")
         except (MessageError, GamesError) as error:
             reply = error_message(str(error))
         except (ConnectionError, SentAwayError):
@@ -149,13 +166,16 @@ class Guest:
                 await self._arcade.act(game_id, action, self.name)
                 return b""
             case GetState(game_id, frame):
-                return self._loss_of((game_id,)) or state_message(await self._state(game_id, frame))
+                self._tell_losses((game_id,))
+                with self._lost((game_id,)):
+                    now = await self._now(game_id, frame)
+                return state_message(self._state(game_id, now, frame))
             case GetStates(game_ids, frame):
-                if loss := self._loss_of(game_ids):
-                    return loss
-                return states_message(list(await asyncio.gather(*(self._state(each, frame) for each in game_ids))))
+                self._tell_losses(game_ids)
+                return states_message(await self._states(game_ids, frame))
             case Reset(game_id, frame):
-                answer = await self._arcade.ask(game_id, restart=True, frame=frame)
+                with self._lost((game_id,)):
+                    answer = await self._arcade.ask(game_id, restart=True, frame=frame)
                 return state_message(self._told[game_id].restarted(answer))
             case GetStats():
                 plan = self._arcade.plan
@@ -163,17 +183,46 @@ class Guest:
             case _:
                 raise AssertionError(request)
 
-    def _loss_of(self, game_ids: tuple[int, ...]) -> bytes:
-        """The ERROR for games that were lost since the client last heard of them, if there is one."""
+    def _tell_losses(self, game_ids: tuple[int, ...]) -> None:
+        """Raise if games were lost since the client last heard of them."""
         losses = [loss for game_id in game_ids if (loss := self._told[game_id].loss())]
-        return error_message("; ".join(losses)) if losses else b""
+        if losses:
+            raise GamesError("; ".join(losses))
 
-    async def _state(self, game_id: int, frame: bool) -> State:
-        told, view = self._told[game_id], self._arcade.views[game_id]
-        if (ending := told.ending()) is not None:
-            return ending
-        frame = frame and self._arcade.plan.frames
-        if view.moment is not None and not frame:
-            return told.now(view.moment, None)
+    @contextmanager
+    def _lost(self, game_ids: tuple[int, ...]) -> Iterator[None]:
+        """Tell of games that are lost while they are asked for."""
+        try:
+            yield
+        except WorkerLostError:
+            self._tell_losses(game_ids)
+            raise
+
+    async def _states(self, game_ids: tuple[int, ...], frame: bool) -> list[State]:
+        """Nothing counts as told before all have answered: if one of them fails, the ends of others are told next."""
+        asked = await asyncio.gather(*(self._now(each, frame) for each in game_ids), return_exceptions=True)
+        found: list[Now | None] = []
+        with self._lost(game_ids):
+            for now in asked:
+                if isinstance(now, BaseException):
+                    raise now
+                found.append(now)
+        return [self._state(game_id, now, frame) for game_id, now in zip(game_ids, found, strict=True)]
+
+    async def _now(self, game_id: int, frame: bool) -> Now | None:
+        """How a game is; None if the client is to hear of an end first."""
+        moment, frame = self._arcade.views[game_id].moment, frame and self._arcade.plan.frames
+        if self._told[game_id].has_ending:
+            return None
+        if moment is not None and not frame and not self._arcade.hangs(game_id):
+            return moment, None
         answer = await self._arcade.ask(game_id, frame=frame)
-        return told.ending() or told.now(answer.moment, answer.frame)
+        return answer.moment, answer.frame
+
+    def _state(self, game_id: int, now: Now | None, frame: bool) -> State:
+        told = self._told[game_id]
+        ending = told.ending(frame)
+        if ending is not None:
+            return ending
+        assert now is not None, "there is an end to tell instead"
+        return told.now(*now)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib import import_module
 
 from racer_env.errors import RacerError
 from racer_env.games.game import Playable
@@ -15,6 +16,8 @@ MOST_WORKERS = 8
 """More have nothing to do: a game needs little but for its pictures."""
 MOST_PREPARED = 8
 """Racers of a worker that are made ready to be drawn before they start: with more, nobody wants to wait so long."""
+NO_BOX2D_SINCE = (3, 14)
+"""The first Python that "racer-viewer[games]" has nothing ready for."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,31 @@ def check_kind(name: str) -> Kind:
     """The kind of this name, if it can be played here."""
     if name not in KINDS:
         raise GameMissingError(f"there is no game {name!r}; known: {', '.join(KINDS)}")
-    if name == CAR_RACING and find_spec("Box2D") is None:
-        raise GameMissingError(
-            f'{CAR_RACING} needs box2d, which is not installed: pip install "racer-viewer[games]", or --game {RACER}'
-        )
+    if name == CAR_RACING:
+        _check_box2d()
     return KINDS[name]
+
+
+def _check_box2d() -> None:
+    try:
+        import_module("Box2D")
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "Box2D":
+            raise GameMissingError(_without_box2d()) from None
+        raise GameMissingError(
+            f"{CAR_RACING} needs box2d, which is installed but cannot be loaded ({error}): install it anew, or "
+            f"--game {RACER}"
+        ) from None
+
+
+def _without_box2d() -> str:
+    if sys.version_info < NO_BOX2D_SINCE:
+        return f'{CAR_RACING} needs box2d, which is not installed: pip install "racer-viewer[games]", or --game {RACER}'
+    python = ".".join(map(str, NO_BOX2D_SINCE))
+    return (
+        f"{CAR_RACING} needs box2d-py, which is not installed and must be built for Python {python} and above; Python "
+        f'below {python} has it ready: pip install "racer-viewer[games]" there, or --game {RACER}'
+    )
 
 
 def worker_count(name: str, num_games: int, frames: bool) -> int:
@@ -51,7 +74,16 @@ def worker_count(name: str, num_games: int, frames: bool) -> int:
     """
     if name == RACER and not frames:
         return 1
-    return min(os.cpu_count() or 1, num_games, MOST_WORKERS)
+    return min(core_count(), num_games, MOST_WORKERS)
+
+
+def core_count() -> int:
+    """That this process may use, as far as the system tells."""
+    if sys.version_info >= (3, 13):
+        return os.process_cpu_count() or 1
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def make_playables(setup: Setup) -> list[Playable]:

@@ -10,7 +10,6 @@ from PIL import Image
 from racer_env.bridge.interface import DEFAULT_TRACK
 from racer_env.engine import CAR as CAR_COLUMNS
 from racer_env.engine import DT, Config, Simulation, Track
-from racer_env.engine.car import TICKS_PER_SECOND as TICKS_PER_SECOND
 from racer_env.engine.circuits import build_named
 from racer_env.engine.config import Episode
 from racer_env.games.game import CAR, Outcome, Sight

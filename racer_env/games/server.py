@@ -13,6 +13,7 @@ from racer_env.games.arcade import Arcade, Plan, log
 from racer_env.games.guest import Guest, Limits
 from racer_env.games.messages import handshake
 from racer_env.games.moments import ClockReport
+from racer_env.games.workers import GamesError
 
 REPORT_SECONDS = 5.0
 """Between two lines in the log on how steadily the games run."""
@@ -24,7 +25,7 @@ class GamesServer:
 
     def __init__(self, address: Address, plan: Plan, limits: Limits | None = None) -> None:
         self.address = address
-        self.arcade = Arcade(plan)
+        self.arcade = Arcade(plan, self.stop)
         self._plan, self._limits = plan, limits or Limits()
         self._guests: dict[Guest, asyncio.Task[None]] = {}
         self._stopped = asyncio.Event()
@@ -41,7 +42,10 @@ class GamesServer:
         self.address = Address(self.address.host, self._listener.getsockname()[1])
 
     async def serve(self, started: Callable[[Address], None] = lambda address: None) -> None:
-        """Start the games, say where they are, and return when `stop` was called and everyone was told."""
+        """Start the games, say where they are, and return when `stop` was called and everyone was told.
+
+        Raises GamesError if the games cannot be started, or cannot go on.
+        """
         if self._listener is None:
             self.listen()
         self._loop = asyncio.get_running_loop()
@@ -54,6 +58,8 @@ class GamesServer:
             await self.arcade.close()
         if self.arcade.clocks:
             log.warning(summary(self.arcade.clocks))
+        if self.arcade.problem is not None:
+            raise GamesError(f"the games cannot go on ({self.arcade.problem!r}): the log has the details")
 
     def submit(self, order: Coroutine[Any, Any, Result]) -> Future[Result] | None:
         """Have something done by a running server, from another thread; None if it has just ended."""
@@ -95,7 +101,7 @@ class GamesServer:
 
     async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         guest = Guest(self.arcade, self._limits, reader, writer, lambda: len(self._guests))
-        if len(self._guests) >= self._limits.clients:
+        if len(self._guests) >= self._limits.clients and not self._make_room():
             await guest.send_away(f"{self._limits.clients} clients are connected, which is the limit")
             return
         task = asyncio.current_task()
@@ -107,7 +113,19 @@ class GamesServer:
             await guest.serve(handshake(plan.game, plan.num_games, plan.hz, plan.frames))
         finally:
             self._guests.pop(guest, None)
+            self.arcade.leave(guest.name)
             log.info("%s has gone", guest.name)
+
+    def _make_room(self) -> bool:
+        """Whether somebody has been silent for so long that it must go."""
+        guest = max(self._guests, key=lambda guest: guest.silent_seconds)
+        if guest.silent_seconds < self._limits.silent_seconds:
+            return False
+        guest.explain_end(
+            f"silent for more than {self._limits.silent_seconds:g} s, and {self._limits.clients} clients are the limit"
+        )
+        self._guests.pop(guest).cancel()
+        return True
 
     async def _watch(self) -> None:
         """Tell how steadily the games run; when they do not keep up, louder."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from racer_env.bridge.contract import Contract, field, number, short
 from racer_env.errors import BridgeError, ContractError
 
-MOST_GAMES = 4096
+PLAUSIBLE_GAMES = 4096
+"""What is more is no number of games, whatever server says so."""
 LARGEST_FRAME = 2**24
 """Bytes that a frame can have."""
 COUNTS = ("tiles_visited", "total_tiles", "steps")
@@ -25,14 +26,31 @@ Frame = NDArray[np.uint8]
 Info = dict[str, Any]
 
 
-class GameState(NamedTuple):
-    """What `get_state` and `reset` return. frame: (height, width, 3); None if the server or the caller wants none."""
-
+class _PlainState(NamedTuple):
     telemetry: dict[str, Any]
     frame: Frame | None
     reward: float
     done: bool
     info: Info
+
+
+class GameState(_PlainState):
+    """What `get_state` and `reset` return: telemetry, frame, reward, done and info.
+
+    frame: (height, width, 3); None if the server or the caller wants none.
+
+    What comes besides is not unpacked. Servers that do not tell it leave it at None:
+    truncated: whether the episode was stopped, by its length or by a RESET.
+    ended: how many episodes have ended since the last state of this game.
+    episode: its number. reward_since: the sum since the last state of this game, within the episode.
+    human: whether a person drives.
+    """
+
+    truncated: bool | None = None
+    ended: int | None = None
+    episode: int | None = None
+    reward_since: float | None = None
+    human: bool | None = None
 
 
 class ServerError(BridgeError):
@@ -57,20 +75,43 @@ def expect(kind: str, message: Mapping[str, Any]) -> None:
         raise ContractError(f"type: {kind} expected, got {short(message.get('type'))}")
 
 
-def game_count(message: Mapping[str, Any]) -> int:
-    """Of a handshake."""
-    value = field(message, "num_games")
-    if type(value) is not int or not 1 <= value <= MOST_GAMES:
-        raise ContractError(f"num_games: a whole number from 1 to {MOST_GAMES} expected, got {short(value)}")
-    return value
+def handshake_of(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A HANDSHAKE, checked. All but `num_games` is there on servers only that know of it."""
+    expect("HANDSHAKE", message)
+    count = field(message, "num_games")
+    if type(count) is not int or not 1 <= count <= PLAUSIBLE_GAMES:
+        raise ContractError(f"num_games: a whole number from 1 to {PLAUSIBLE_GAMES} expected, got {short(count)}")
+    offers = message.get("offers", [])
+    if type(offers) is not list or not all(type(each) is str for each in offers):
+        raise ContractError(f"offers: a list of names expected, got {short(offers)}")
+    if type(message.get("game", "")) is not str:
+        raise ContractError(f"game: a name expected, got {short(message['game'])}")
+    if "hz" in message and number("hz", message["hz"]) <= 0.0:
+        raise ContractError(f"hz: a number above 0 expected, got {short(message['hz'])}")
+    Contract.flag("frames", message.get("frames", True))
+    return dict(message)
 
 
-def offers(message: Mapping[str, Any]) -> frozenset[str]:
-    """What a handshake says that the server can do besides; nothing on servers that do not know of it."""
-    value = message.get("offers", [])
-    if type(value) is not list or not all(type(each) is str for each in value):
-        raise ContractError(f"offers: a list of names expected, got {short(value)}")
-    return frozenset(value)
+def stats_of(message: Mapping[str, Any], num_games: int) -> dict[str, Any]:
+    """A STATS, checked."""
+    expect("STATS", message)
+    number("hz", field(message, "hz"))
+    _whole("clients", field(message, "clients"))
+    Contract.flag("keeps_up", field(message, "keeps_up"))
+    games = field(message, "games")
+    if type(games) is not list:
+        raise ContractError(f"games: a list expected, got {short(games)}")
+    for each in games:
+        game = _object("games", each)
+        if _whole("game_id", field(game, "game_id")) >= num_games:
+            raise ContractError(f"game_id: a number below {num_games} expected, got {short(game['game_id'])}")
+        number("rate", field(game, "rate"))
+        _whole("ticks", field(game, "ticks"))
+        _whole("skipped", field(game, "skipped"))
+        late = _object("late_ms", field(game, "late_ms"))
+        for name in ("p50", "p99", "max"):
+            number(f"late_ms.{name}", field(late, name))
+    return dict(message)
 
 
 def state_of(message: Mapping[str, Any], game_id: int, frames: bool) -> GameState:
@@ -78,13 +119,17 @@ def state_of(message: Mapping[str, Any], game_id: int, frames: bool) -> GameStat
     expect("STATE", message)
     if type(message.get("game_id")) is not int or message["game_id"] != game_id:
         raise ContractError(f"game_id: {game_id} expected, got {short(message.get('game_id'))}")
-    return GameState(
+    state = GameState(
         _telemetry(field(message, "telemetry")),
         _frame(message) if frames else None,
         Contract.reward(field(message, "reward")),
         Contract.flag("done", field(message, "done")),
         _object("info", field(message, "info")),
     )
+    for name, check in BESIDES.items():
+        if name in message:
+            setattr(state, name, check(name, message[name]))
+    return state
 
 
 def states_of(message: Mapping[str, Any], game_ids: range, frames: bool) -> list[GameState]:
@@ -104,8 +149,8 @@ def _telemetry(value: Any) -> dict[str, Any]:
         if name in telemetry:
             number(f"telemetry.{name}", telemetry[name])
     for name in COUNTS:
-        if name in telemetry and (type(telemetry[name]) is not int or telemetry[name] < 0):
-            raise ContractError(f"telemetry.{name}: a whole number from 0 expected, got {short(telemetry[name])}")
+        if name in telemetry:
+            _whole(f"telemetry.{name}", telemetry[name])
     if "wheel_speeds" in telemetry:
         wheels = telemetry["wheel_speeds"]
         if type(wheels) is not list or len(wheels) != WHEELS:
@@ -136,3 +181,19 @@ def _object(name: str, value: Any) -> dict[str, Any]:
     if type(value) is not dict:
         raise ContractError(f"{name}: an object expected, got {short(value)}")
     return value
+
+
+def _whole(name: str, value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ContractError(f"{name}: a whole number from 0 expected, got {short(value)}")
+    return value
+
+
+BESIDES: dict[str, Callable[[str, Any], Any]] = {
+    "truncated": Contract.flag,
+    "ended": _whole,
+    "episode": _whole,
+    "reward_since": number,
+    "human": Contract.flag,
+}
+"""How what newer servers say of a state is checked."""

@@ -18,22 +18,29 @@ class Told:
         """The last episode that it was told of, and the sum of its rewards by then."""
 
     def loss(self) -> str | None:
-        """How the game was lost since the client last heard of it; None if it was not. Told once."""
+        """How the game was lost since the client last heard of it; None if it was not. Told once.
+
+        An end before that is still to be told.
+        """
         if self._losses == self._view.losses:
             return None
-        self._losses, self._endings = self._view.losses, self._view.endings
-        self._episode, self._total = 0, 0.0
+        self._losses = self._view.losses
         return self._view.loss
 
-    def ending(self) -> State | None:
+    @property
+    def has_ending(self) -> bool:
+        """Whether an episode has ended and the client does not know yet."""
+        return self._view.endings != self._endings and self._view.ending is not None
+
+    def ending(self, frame: bool = True) -> State | None:
         """The state that says that an episode has ended, if the client does not know yet. Told once.
 
-        Of several that ended since, the last is told, and their number.
+        Of several that ended since, the last is told, and their number. frame: whether a picture is wanted.
         """
-        view = self._view
-        if view.endings == self._endings or view.ending is None:
+        ending = self._view.ending
+        if not self.has_ending or ending is None:
             return None
-        return self._of_ending(view.ending, self._count())
+        return self._of_ending(ending, self._count(), ending.frame if frame else None)
 
     def now(self, moment: Moment, frame: str | None) -> State:
         """How the game is; no episode has ended since the client last heard of it."""
@@ -42,17 +49,18 @@ class Told:
     def restarted(self, answer: Answer) -> State:
         """The state after the client's own RESET. Ends before it are counted, not told: it has begun anew."""
         view, self._losses = self._view, self._view.losses
-        ended = self._count() - answer.broke_off
-        if view.ending is not None and view.ending.moment.episode >= answer.moment.episode:
-            ended, self._endings = ended - 1, view.endings - 1  # the new episode has ended already: to be told next
+        last = view.ending.moment.episode if view.ending is not None else 0
+        since = max(0, last - answer.moment.episode + 1)  # new ones that have ended already: to be told next
+        ended = self._count() - since - answer.broke_off
+        self._endings -= since
         self._episode, self._total = answer.moment.episode, 0.0
         return State(answer.moment, answer.frame, False, False, 0.0, max(0, ended), self._human, answer.moment.info)
 
-    def _of_ending(self, ending: Ending, count: int) -> State:
+    def _of_ending(self, ending: Ending, count: int, frame: str | None) -> State:
         moment = ending.moment
         info = {**moment.info, "reset": True} if ending.by_reset else moment.info
         since = self._since(moment)
-        return State(moment, ending.frame, True, ending.truncated, since, count, self._human, info)
+        return State(moment, frame, True, ending.truncated, since, count, self._human, info)
 
     def _count(self) -> int:
         ended = self._view.endings - self._endings

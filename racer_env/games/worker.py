@@ -44,6 +44,8 @@ from racer_env.games.link import (
 )
 
 REPORT_SECONDS = 1.0
+MOST_WAITING = 4096
+"""Messages that wait to be written; beyond that, ticks are not told."""
 SLICE = 0.001
 """How long to sleep at once on Windows, where sleeping is exact and waiting with a limit is right to 16 ms only [s]."""
 
@@ -167,6 +169,9 @@ class _Replies:
         self._thread.start()
 
     def send(self, message: FromWorker) -> None:
+        """A server that reads nothing, since it was stopped, misses ticks; what it asked for and ends are kept."""
+        if self._waiting.qsize() > MOST_WAITING and isinstance(message, Ticked) and message.ending is None:
+            return
         self._waiting.put(packed(message))
 
     def close(self) -> None:

@@ -11,6 +11,8 @@ from contextlib import suppress
 from itertools import count
 from typing import TypeVar
 
+import msgspec
+
 from racer_env.errors import RacerError
 from racer_env.games.link import (
     LENGTH,
@@ -35,6 +37,8 @@ from racer_env.games.moments import Action
 COMMAND = (sys.executable, "-P", "-m", "racer_env.games.worker")
 ANSWER_SECONDS = 60.0
 """In which a worker must have started, and in which it must answer; a machine may be very busy."""
+SILENT_SECONDS = 3.0
+"""Without a report, which comes every second: then a worker is taken for one that hangs."""
 END_SECONDS = 2.0
 """That a worker has to report and end before it is killed."""
 BUFFER = 2**22
@@ -51,11 +55,12 @@ class WorkerLostError(GamesError):
     """A worker process ended by itself."""
 
 
-class Worker:
+class WorkerProcess:
     """One process at a time.
 
     setup: made anew for every process, since the games have gone on.
     heard: told of everything that the process says but Ready.
+    silent_seconds: since its last report, as `grow_silent` counts them.
     """
 
     def __init__(self, number: int, setup: Callable[[], Setup], heard: Callable[[FromWorker], None]) -> None:
@@ -65,21 +70,26 @@ class Worker:
         self._ready = asyncio.Event()
         self._questions: dict[int, asyncio.Future[Answer | Seen | Counted]] = {}
         self._numbers = count()
+        self.silent_seconds = 0.0
 
     @property
-    def process_id(self) -> int | None:
-        return self._process.pid if self._process else None
+    def is_silent(self) -> bool:
+        """It hangs, or so it seems: nothing that it said is how things are now."""
+        return self.silent_seconds >= SILENT_SECONDS
 
     async def start(self) -> None:
-        """Start the process and wait until its games are there."""
-        self._process = await asyncio.create_subprocess_exec(
-            *COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            limit=BUFFER,
-            start_new_session=True,  # so that Ctrl-C does not reach it
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-        )
+        """Start the process and wait until its games are there; raises GamesError if that cannot be."""
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *COMMAND,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                limit=BUFFER,
+                start_new_session=True,  # so that Ctrl-C does not reach it
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
+        except OSError as error:
+            raise GamesError(f"worker {self.number} cannot be started: {error.strerror or error}") from None
         try:
             self._send(self._setup())
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -89,28 +99,43 @@ class Worker:
             raise GamesError(f"worker {self.number} did not start within {ANSWER_SECONDS:g} s") from None
         except (asyncio.IncompleteReadError, ConnectionError):
             raise GamesError(f"worker {self.number} did not start ({await self._exit_code()})") from None
+        except msgspec.DecodeError as error:
+            self.kill()
+            raise GamesError(f"worker {self.number} says what nobody understands: {error}") from None
         if isinstance(first, Failed):
             raise GamesError(first.message)
         assert isinstance(first, Ready), "a worker first says whether it can play"
+        self.silent_seconds = 0.0
         self._ready.set()
 
     async def listen(self) -> str:
         """Pass on what the process says until it ends; returns how it ended. Who waits for an answer is told."""
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
+        garbled = ""
+        try:
             while True:
-                message = await self._receive()
-                self._heard(message)
-                if isinstance(message, (Answer, Seen, Counted)) and message.number is not None:
-                    question = self._questions.pop(message.number, None)
-                    if question is not None and not question.done():
-                        question.set_result(message)
+                self._take(await self._receive())
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        except msgspec.DecodeError as error:
+            garbled = f"it said what nobody understands: {error}; "
+            self.kill()
         self._ready.clear()
-        how = await self._exit_code()
+        how = garbled + await self._exit_code()
         for question in self._questions.values():
             if not question.done():
                 question.set_exception(WorkerLostError(f"worker process {self.number} ended ({how})"))
         self._questions.clear()
         return how
+
+    def grow_silent(self, seconds: float) -> None:
+        """To be called every so many seconds. A process that has long said nothing is killed, and so replaced.
+
+        The calls are counted and not the time: after a pause of the server itself, all workers seem to be silent.
+        """
+        if self._ready.is_set():
+            self.silent_seconds += seconds
+            if self.silent_seconds > ANSWER_SECONDS:
+                self.kill()
 
     async def act(self, game_id: int, action: Action) -> None:
         """From the next tick on. Returns when the process is not behind with reading."""
@@ -132,8 +157,16 @@ class Worker:
         return await self._question(lambda number: Look(number, game_id, width, height), Seen)
 
     async def count(self) -> Counted | None:
-        """How steadily the games tick; None if the process is not there now."""
-        return await self._question(Count, Counted) if self._ready.is_set() else None
+        """How steadily the games tick; None if the process is not there now, or hangs."""
+        if not self._ready.is_set() or self.is_silent:
+            return None
+        try:
+            return await self._question(Count, Counted, SILENT_SECONDS)
+        except WorkerLostError:
+            return None
+        except GamesError:
+            self.silent_seconds = max(self.silent_seconds, SILENT_SECONDS)
+            return None
 
     async def end(self) -> None:
         """Let it report and end; kill it if it does not, or if it has not even started."""
@@ -155,20 +188,33 @@ class Worker:
             with suppress(ProcessLookupError):
                 self._process.kill()
 
-    async def _question(self, make: Callable[[int], ToWorker], kind: type[Reply]) -> Reply:
+    async def _question(
+        self, make: Callable[[int], ToWorker], kind: type[Reply], seconds: float | None = None
+    ) -> Reply:
+        seconds = ANSWER_SECONDS if seconds is None else seconds
         number = next(self._numbers)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._ready.wait()
                 self._questions[number] = asyncio.get_running_loop().create_future()
                 self._send(make(number))
                 answer = await self._questions[number]
         except TimeoutError:
-            raise GamesError(f"worker process {self.number} did not answer within {ANSWER_SECONDS:g} s") from None
+            raise GamesError(f"worker process {self.number} did not answer within {seconds:g} s") from None
         finally:
             self._questions.pop(number, None)
         assert isinstance(answer, kind), "a question's answer is of its kind"
         return answer
+
+    def _take(self, message: FromWorker) -> None:
+        """Pass it on, also to whoever has asked for it."""
+        if isinstance(message, Counted):
+            self.silent_seconds = 0.0
+        self._heard(message)
+        if isinstance(message, (Answer, Seen, Counted)) and message.number is not None:
+            question = self._questions.pop(message.number, None)
+            if question is not None and not question.done():
+                question.set_result(message)
 
     def _send(self, message: ToWorker) -> None:
         assert self._process is not None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from racer_env.stdio.client import StdioClient
     from racer_env.stdio.env import StdioEnv
-    from racer_env.stdio.handshake import Expected
+    from racer_env.stdio.expected import Expected
 
 __all__ = ["Expected", "StdioClient", "StdioEnv"]
 
@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
 
         return StdioEnv
     if name == "Expected":
-        from racer_env.stdio.handshake import Expected
+        from racer_env.stdio.expected import Expected
 
         return Expected
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

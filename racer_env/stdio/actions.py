@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from racer_env.bridge.contract import exactly, short
 from racer_env.errors import ActionError
 from racer_env.stdio.description import Bounds
-
-LONGEST_QUOTE = 80
-"""Characters of a wrong value in a message."""
 
 
 def checked_choice(value: Any, choices: int) -> int:
@@ -22,7 +20,7 @@ def checked_choice(value: Any, choices: int) -> int:
     except TypeError:
         number = -1
     if not 0 <= number < choices:
-        raise ActionError(f"action: a whole number from 0 to {choices - 1} expected, got {quoted(value)}")
+        raise ActionError(f"action: a whole number from 0 to {choices - 1} expected, got {short(value)}")
     return number
 
 
@@ -33,23 +31,16 @@ def checked_array(value: Any, bounds: Bounds) -> NDArray[Any]:
     except ValueError:  # rows of different lengths
         array = np.array(None)
     if array.dtype.kind not in "iuf" or array.shape != bounds.shape or _has_boolean(value):
-        raise ActionError(f"action: numbers of shape {bounds.shape} expected, got {quoted(value)}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        exact = array.astype(bounds.dtype)
-    if bounds.dtype.kind != "f" and not (exact == array).all():
-        raise ActionError(f"action: values of {bounds.dtype} expected, got {quoted(value)}")
+        raise ActionError(f"action: numbers of shape {bounds.shape} expected, got {short(value)}")
+    exact = exactly(array, bounds.dtype)
+    if exact is None:
+        raise ActionError(f"action: values of {bounds.dtype} expected, got {short(value)}")
     right = np.isfinite(exact) & (exact >= bounds.low) & (exact <= bounds.high)
     if not right.all():
         at = tuple(int(i) for i in np.argwhere(~right)[0])
         low, high = bounds.low[at], bounds.high[at]
         raise ActionError(f"action{list(at)}: {low:g} to {high:g} expected, got {array[at]}")
     return exact
-
-
-def quoted(value: Any) -> str:
-    """For messages: what it is, in a line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
 
 
 def _has_boolean(value: Any) -> bool:

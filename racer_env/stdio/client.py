@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
+import numpy as np
 import orjson
 from numpy.typing import NDArray
 
 from racer_env.bridge.contract import Contract, field, short
-from racer_env.bridge.interface import Info, Step
 from racer_env.errors import BridgeError, ContractError, RacerError
 from racer_env.stdio.actions import checked_array, checked_choice
 from racer_env.stdio.description import Bounds
-from racer_env.stdio.handshake import Expected, agreed
+from racer_env.stdio.expected import Expected
+from racer_env.stdio.handshake import agreed
 from racer_env.stdio.process import Helper
 
 START_TIMEOUT, REPLY_TIMEOUT, CLOSE_TIMEOUT = 120.0, 30.0, 2.0
@@ -28,11 +30,19 @@ START_TIMEOUT, REPLY_TIMEOUT, CLOSE_TIMEOUT = 120.0, 30.0, 2.0
 LONGEST_REFUSAL = 2000
 """Characters that are told of it."""
 
-RESET_FIELDS = frozenset(("ok", "obs", "info"))
-STEP_FIELDS = RESET_FIELDS | {"reward", "terminated", "truncated"}
-
+Info = dict[str, Any]
 Reply = dict[str, Any]
 Result = TypeVar("Result")
+
+
+class Step(NamedTuple):
+    """What one step gave, in the order that Gymnasium gives it."""
+
+    observation: NDArray[Any]
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Info
 
 
 class StdioClient:
@@ -58,8 +68,8 @@ class StdioClient:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         for name, seconds in (("timeout", timeout), ("start_timeout", start_timeout)):
-            if not 0.0 < seconds < math.inf:
-                raise RacerError(f"{name} must be a number of seconds above 0, not {seconds!r}")
+            if not (isinstance(seconds, int | float | np.number) and 0.0 < seconds < math.inf):
+                raise RacerError(f"{name} must be a number of seconds above 0, not {short(seconds)}")
         self._timeout = timeout
         self._is_started = False
         self._helper = Helper(command, cwd, environment)
@@ -90,7 +100,7 @@ class StdioClient:
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[NDArray[Any], Info]:
         request: dict[str, Any] = {"cmd": "reset"}
         if seed is not None:
-            request["seed"] = int(seed)
+            request["seed"] = _whole("seed", seed)
         if options:
             if not self.description.takes_options:
                 raise BridgeError(f"{self._helper.name} takes no options for a reset")
@@ -110,7 +120,7 @@ class StdioClient:
         return self._request({"cmd": "step", "action": value}, self._judge_step, self._timeout)
 
     def close(self) -> None:
-        """Say goodbye, if there is still someone; the process is gone afterwards."""
+        """Say goodbye, if there is still someone; whatever comes of it, the process is gone afterwards."""
         if self._helper.is_ended:
             return
         try:
@@ -138,28 +148,40 @@ class StdioClient:
             raise BridgeError(f"{self._helper.name} is closed: start another helper")
         message = _encoded(request)
         try:
-            return _judged(self._helper.exchange(message, timeout), judge)
+            return self._judged(self._helper.exchange(message, timeout), judge)
         except _RefusedError as refusal:
             if request["cmd"] == "describe":
                 self._helper.end()
             raise BridgeError(f"{self._helper.name} says: {refusal}") from None
         except TimeoutError:
             self._helper.end()
-            raise BridgeError(f"{self._helper.name} gave no reply within {timeout:g} s; it is ended now") from None
+            raise BridgeError(
+                f"{self._helper.name} gave no reply within {timeout:g} s; it is ended now{self._helper.last_words()}"
+            ) from None
         except EOFError:
             self._helper.wait(CLOSE_TIMEOUT)
             self._helper.end()
             raise BridgeError(f"{self._helper.name} went away: {self._helper.obituary()}") from None
-        except BaseException:  # a broken contract, or Ctrl-C between request and reply: the two are out of step now
+        except ContractError as error:
+            self._helper.end()
+            raise ContractError(f"{error}{self._helper.last_words()}") from None
+        except BaseException:  # Ctrl-C between request and reply: the two are out of step now
             self._helper.end()
             raise
 
+    def _judged(self, line: bytes, judge: Callable[[Reply], Result]) -> Result:
+        try:
+            return _judged(line, judge)
+        except ContractError as error:
+            self._helper.end()
+            if not self._helper.has_flooded:
+                raise
+            raise ContractError(f"{error}; and more lines came than were asked for") from None
+
     def _judge_reset(self, reply: Reply) -> tuple[NDArray[Any], Info]:
-        _only(reply, RESET_FIELDS)
         return self._contract.observation(field(reply, "obs")), _info(reply)
 
     def _judge_step(self, reply: Reply) -> Step:
-        _only(reply, STEP_FIELDS)
         contract = self._contract
         return Step(
             contract.observation(field(reply, "obs")),
@@ -171,15 +193,21 @@ class StdioClient:
 
 
 def hosting_command(env_id: str, make_kwargs: Mapping[str, Any] | None = None) -> list[str]:
-    """How our own helper is started: by the same interpreter, or, where that is frozen into a program, by itself."""
+    """How our own helper is started: by the same interpreter."""
     safe = ["-P"] if sys.flags.safe_path else []
-    start = ["stdio"] if getattr(sys, "frozen", False) else [*safe, "-m", "racer_env.stdio"]
     options = [] if make_kwargs is None else [f"--make-kwargs={_encoded(make_kwargs).decode()}"]
-    return [sys.executable, *start, f"--env-id={env_id}", *options]
+    return [sys.executable, *safe, "-m", "racer_env.stdio", f"--env-id={env_id}", *options]
 
 
 class _RefusedError(Exception):
     """The helper answered with an error, and lives on."""
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise RacerError(f"{name} must be a whole number, not {short(value)}") from None
 
 
 def _encoded(value: Mapping[str, Any]) -> bytes:
@@ -210,12 +238,6 @@ def _ok(reply: Any, line: bytes) -> Reply:
             raise ContractError(f"error: a text expected, got {short(error)}")
         raise _RefusedError(" ".join(error.split())[:LONGEST_REFUSAL])
     return reply
-
-
-def _only(reply: Reply, fields: frozenset[str]) -> None:
-    if not fields.issuperset(reply):
-        unknown = next(name for name in reply if name not in fields)
-        raise ContractError(f"{unknown}: unknown field; {', '.join(sorted(fields))} expected")
 
 
 def _info(reply: Reply) -> Info:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
+from racer_env.bridge.contract import exactly
 from racer_env.errors import ContractError
 from racer_env.stdio.description import Bounds
 
@@ -39,7 +39,9 @@ def observation(value: Any, bounds: Bounds) -> Any:
     array = np.asarray(value)
     if array.shape != bounds.shape:
         raise ContractError(f"observation: shape {bounds.shape} expected, got {array.shape}")
-    exact = _as_type(array, bounds.dtype)
+    exact = exactly(array, bounds.dtype)
+    if exact is None:
+        raise ContractError(f"observation: values of {bounds.dtype} expected, got {array.dtype}")
     if exact.dtype.kind == "f":
         if not np.isfinite(exact).all():
             at = tuple(int(i) for i in np.argwhere(~np.isfinite(exact))[0])
@@ -61,16 +63,6 @@ def info(value: Any) -> dict[str, Any]:
     """Those parts of an info that JSON can carry. Numpy becomes plain; a part with NaN or infinity is left out."""
     plain = _plain(value, DEEPEST)
     return plain if isinstance(plain, dict) else {}
-
-
-def _as_type(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    if array.dtype == dtype:
-        return array
-    with np.errstate(over="ignore", invalid="ignore"):
-        exact = array.astype(dtype)
-    if dtype.kind != "f" and not (exact == array).all():
-        raise ContractError(f"observation: values of {dtype} expected, got {array.dtype}")
-    return exact
 
 
 def _plain(value: Any, depth: int) -> Any:

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from racer_env.stdio.client import StdioClient, hosting_command
 from racer_env.stdio.description import Bounds
-from racer_env.stdio.handshake import Expected
+from racer_env.stdio.expected import Expected
 
 
 class StdioEnv(gymnasium.Env[Any, Any]):

@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from racer_env.bridge.contract import field, short
 from racer_env.errors import ContractError
 from racer_env.stdio.description import Bounds, Description
+from racer_env.stdio.expected import DTYPES, Expected, fit
 
-DTYPES = frozenset(("bool", "float16", "float32", "float64")) | {
-    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
 MOST_NUMBERS = 2**24
 """In an observation or an action: more would not fit into a reply."""
 DEFAULT_ACTION_DTYPE = "float32"
-
-
-@dataclass(frozen=True, eq=False)
-class Expected:
-    """What a helper must say of itself. None: it may be anything.
-
-    Existing helpers tell no bounds. With obs_low and obs_high their observations are held to these; a helper that does
-    tell must tell the same.
-    """
-
-    obs_shape: tuple[int, ...] | None = None
-    obs_dtype: DTypeLike | None = None
-    n_actions: int | None = None
-    action_shape: tuple[int, ...] | None = None
-    obs_low: ArrayLike | None = None
-    obs_high: ArrayLike | None = None
 
 
 def agreed(reply: Mapping[str, Any], expected: Expected) -> Description:
@@ -43,12 +24,13 @@ def agreed(reply: Mapping[str, Any], expected: Expected) -> Description:
     shape, dtype = _shape("obs_shape", field(reply, "obs_shape")), _dtype("obs_dtype", field(reply, "obs_dtype"))
     actions = _actions(reply)
     _compare("obs_shape", expected.obs_shape, shape)
-    _compare("obs_dtype", None if expected.obs_dtype is None else np.dtype(expected.obs_dtype), dtype)
+    _compare("obs_dtype", expected.obs_dtype, dtype)
     _compare("n_actions", expected.n_actions, None if isinstance(actions, Bounds) else actions)
     _compare("action_shape", expected.action_shape, actions.shape if isinstance(actions, Bounds) else None)
     told = _bounds("obs", reply, shape, dtype)
     low = _expected_bound("obs_low", expected.obs_low, told.low, "obs_low" in reply)
     high = _expected_bound("obs_high", expected.obs_high, told.high, "obs_high" in reply)
+    _check_order("obs", low, high)
     return Description(Bounds(low, high), actions, takes_options=reply.get("reset_options") is True)
 
 
@@ -81,9 +63,15 @@ def _bounds(of: str, reply: Mapping[str, Any], shape: tuple[int, ...], dtype: np
     smallest, largest = _limits(dtype)
     low = _bound(f"{of}_low", reply.get(f"{of}_low"), shape, dtype, smallest)
     high = _bound(f"{of}_high", reply.get(f"{of}_high"), shape, dtype, largest)
-    if not (low <= high).all():
-        raise ContractError(f"{of}_low: at most {of}_high expected, got {short(low.tolist())}")
+    _check_order(of, low, high)
     return Bounds(low, high)
+
+
+def _check_order(of: str, low: NDArray[Any], high: NDArray[Any]) -> None:
+    if not (low <= high).all():
+        raise ContractError(
+            f"{of}_low: at most {of}_high expected, got {short(low.tolist())} and {short(high.tolist())}"
+        )
 
 
 def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
@@ -109,7 +97,9 @@ def _bound(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], 
 def _expected_bound(name: str, expected: ArrayLike | None, told: NDArray[Any], is_told: bool) -> NDArray[Any]:
     if expected is None:
         return told
-    bound = np.broadcast_to(np.asarray(expected, told.dtype), told.shape)
+    bound = fit(np.asarray(expected), told.shape, told.dtype)
+    if bound is None:
+        raise ContractError(f"{name}: {short(expected)} expected, but it tells of {told.dtype}s of shape {told.shape}")
     if is_told and not np.array_equal(bound, told):
         raise ContractError(f"{name}: {short(bound.tolist())} expected, got {short(told.tolist())}")
     return bound

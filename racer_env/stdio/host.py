@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import traceback
 from contextlib import suppress
@@ -13,14 +14,18 @@ import numpy as np
 import orjson
 from gymnasium import spaces
 
+from racer_env.bridge.contract import short
 from racer_env.errors import ActionError, RacerError
 from racer_env.stdio import encoding
-from racer_env.stdio.actions import checked_array, checked_choice, quoted
+from racer_env.stdio.actions import checked_array, checked_choice
 from racer_env.stdio.description import Bounds, describe
 from racer_env.stdio.streams import LineTooLongError, claim_standard_streams, lines
 
 Environment = gymnasium.Env[Any, Any]
 Reply = dict[str, Any]
+
+NO_BOX2D_FROM = (3, 14)
+"""The first Python that our extra `games` has no Box2D for."""
 
 
 class RequestError(RacerError):
@@ -82,11 +87,11 @@ class Host:
     def _answer(self, line: bytes) -> Reply:
         request = orjson.loads(line)
         if type(request) is not dict:
-            raise RequestError(f'a request is an object, as {{"cmd":"describe"}}, not {quoted(request)}')
+            raise RequestError(f'a request is an object, as {{"cmd":"describe"}}, not {short(request)}')
         command = request.get("cmd")
         answer = self._answers.get(command) if isinstance(command, str) else None
         if answer is None:
-            raise RequestError(f"cmd: one of {', '.join(self._answers)} expected, got {quoted(command)}")
+            raise RequestError(f"cmd: one of {', '.join(self._answers)} expected, got {short(command)}")
         return answer(request)
 
     def _describe(self, request: Reply) -> Reply:
@@ -95,9 +100,9 @@ class Host:
     def _reset(self, request: Reply) -> Reply:
         seed, options = request.get("seed"), request.get("options")
         if seed is not None and (type(seed) is not int or seed < 0):
-            raise RequestError(f"seed: a whole number from 0 expected, got {quoted(seed)}")
+            raise RequestError(f"seed: a whole number from 0 expected, got {short(seed)}")
         if options is not None and type(options) is not dict:
-            raise RequestError(f"options: an object expected, got {quoted(options)}")
+            raise RequestError(f"options: an object expected, got {short(options)}")
         observation, info = self._env.reset(seed=seed, options=options)
         self._started = True
         return {"obs": self._observation(observation), "info": encoding.info(info)}
@@ -156,7 +161,7 @@ def _make_options(make_kwargs: str | None) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise RacerError(f"--make-kwargs must be a JSON object: {error}") from None
     if type(options) is not dict:
-        raise RacerError(f'--make-kwargs must be a JSON object, as {{"render_mode":null}}, not {quoted(options)}')
+        raise RacerError(f'--make-kwargs must be a JSON object, as {{"render_mode":null}}, not {short(options)}')
     return options
 
 
@@ -164,13 +169,24 @@ def _make(env_id: str, options: dict[str, Any]) -> Environment:
     try:
         return gymnasium.make(env_id, **options)
     except gymnasium.error.DependencyNotInstalled as error:
-        if "box2d" in str(error).lower():
-            raise RacerError(f'{env_id} needs Box2D: pip install "racer-viewer[games]"') from None
+        if str(error).startswith("Box2D"):
+            raise RacerError(
+                f"{env_id} needs Box2D{_how_to_get_box2d(error.__cause__, sys.version_info[:2])}"
+            ) from None
         raise RacerError(f"cannot make {env_id!r}: {_line(error)}") from None
     except (gymnasium.error.Error, RacerError) as error:
         raise RacerError(f"cannot make {env_id!r}: {_line(error)}") from None
     except (Exception, SystemExit) as error:
         raise RacerError(f"cannot make {env_id!r}: {type(error).__name__}: {_line(error)}") from None
+
+
+def _how_to_get_box2d(cause: BaseException | None, python: tuple[int, int]) -> str:
+    """The end of a sentence; the cause is why it could not be imported."""
+    if cause is not None and not (isinstance(cause, ModuleNotFoundError) and cause.name == "Box2D"):
+        return f", which is there, but cannot be imported: {type(cause).__name__}: {_line(cause)}"
+    if python >= NO_BOX2D_FROM:
+        return f", which there is for Python below {'.'.join(map(str, NO_BOX2D_FROM))} only"
+    return ': pip install "racer-viewer[games]"'
 
 
 def _line(error: BaseException) -> str:

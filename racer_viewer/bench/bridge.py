@@ -7,12 +7,9 @@ medians over those rounds.
 import json
 import socket
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,6 +28,7 @@ from racer_env.engine import Driver, Simulation, circuits, load_circuit
 from racer_env.errors import BridgeError, ContractError
 from racer_viewer.bench.echo import echo_process, receive
 from racer_viewer.bench.machine import describe_machine
+from racer_viewer.bench.served import served
 from racer_viewer.progress import prepare_engine
 
 CARS = 64
@@ -49,8 +47,6 @@ BATCH, BATCH_LIMIT = f"WebSocket batch of {CARS}", "raw TCP, as batch"
 IN_TURN = (ENGINE, EMBEDDED, JSON, JSON_LIMIT, BATCH, BATCH_LIMIT)
 LEAST_SPEEDUP, MOST_OF_LIMIT, MOST_OF_JSON, MOST_OF_ENGINE = 20.0, 4.0, 2.0, 3.0
 """To be reached: JSON / embedded; JSON / raw TCP; batch / JSON; embedded / bare engine."""
-PATIENCE = 5.0
-"""Seconds that the bridge has to end."""
 
 Floats32 = NDArray[np.float32]
 Nanoseconds = NDArray[np.int64]
@@ -111,29 +107,10 @@ def run(
 @contextmanager
 def bridge_process(uvloop: bool) -> Iterator[str]:
     """The address of a server that runs as long as it is needed, its circuits built."""
-    command = [sys.executable, "-P", "-m", "racer_viewer", "bridge", "--port", "0", *(["--uvloop"] if uvloop else [])]
-    with (
-        tempfile.TemporaryFile("w+") as log,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, encoding="utf-8"
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            words = process.stdout.readline().split()
-            if not words:
-                log.seek(0)
-                last_line = (log.read().splitlines() or ["the bridge did not start"])[-1]
-                raise BridgeError(last_line.removeprefix("racer-viewer: "))
-            url = words[2]
-            with closing(Connection(url)) as connection:
-                connection.request({"type": "track", "trackId": circuits()[-1].id}, "track_result", dict)
-            yield url
-        finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(PATIENCE)
-            process.kill()
+    with served("bridge", "--port", "0", *(["--uvloop"] if uvloop else [])) as url:
+        with closing(Connection(url)) as connection:
+            connection.request({"type": "track", "trackId": circuits()[-1].id}, "track_result", dict)
+        yield url
 
 
 class Stepped:

@@ -7,12 +7,9 @@ tick: who asks more often gets the same again.
 
 import json
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,11 +18,11 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from racer_env.errors import BridgeError
 from racer_env.games import RacingGameClient
 from racer_env.games.kinds import CAR_RACING, check_kind
 from racer_viewer.bench.echo import echo_process, receive
 from racer_viewer.bench.machine import describe_machine
+from racer_viewer.bench.served import served
 
 GAMES = (1, 6)
 SLICES = 8
@@ -59,6 +56,7 @@ class Steadiness:
     asked_rate: float
     """While requests were answered as fast as possible, in the last seconds of that."""
     skipped: int
+    """In all of that time; all games together."""
 
 
 @dataclass(frozen=True)
@@ -76,36 +74,14 @@ def run(seconds: float, as_json: bool) -> int:
     speeds: dict[str, Speed] = {}
     steadiness: dict[str, Steadiness] = {}
     for games in GAMES:
-        with games_process(games) as port:
-            _measure(port, games, seconds, speeds, steadiness)
+        with served("games", "--port", "0", "--num-games", str(games)) as address:
+            _measure(int(address.rsplit(":", 1)[1]), games, seconds, speeds, steadiness)
     figures = Figures(describe_machine(), CAR_RACING, seconds, speeds, steadiness)
     if as_json:
         print(json.dumps(asdict(figures), indent=2))
     else:
         _print(figures)
     return 0
-
-
-@contextmanager
-def games_process(num_games: int) -> Iterator[int]:
-    """The port of a server that runs as long as it is needed."""
-    command = [sys.executable, "-P", "-m", "racer_viewer", "games", "--port", "0", "--num-games", str(num_games)]
-    with (
-        tempfile.TemporaryFile("w+") as log,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, encoding="utf-8"
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            words = process.stdout.readline().split()
-            if not words:
-                log.seek(0)
-                last_line = (log.read().splitlines() or ["the server did not start"])[-1]
-                raise BridgeError(last_line.removeprefix("racer-viewer: "))
-            yield int(words[2].rsplit(":", 1)[1])
-        finally:
-            process.terminate()
 
 
 def _measure(
@@ -129,8 +105,13 @@ def _measure(
         quiet_late_p50=max(each["late_ms"]["p50"] for each in quiet),
         quiet_late_p99=max(each["late_ms"]["p99"] for each in quiet),
         asked_rate=min(each["rate"] for each in after["games"]),
-        skipped=sum(each["skipped"] for each in after["games"]),
+        skipped=_skipped(after["games"]) - _skipped(quiet),
     )
+
+
+def _skipped(games: list[dict[str, Any]]) -> int:
+    """Ticks, since the start of the games."""
+    return sum(each["skipped"] for each in games)
 
 
 def _speed(client: RacingGameClient, request: dict[str, Any], seconds: float) -> Speed:
@@ -182,7 +163,14 @@ def _percentiles(times: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, f
 
 def _print(figures: Figures) -> None:
     console = Console()
-    table = Table(box=None, pad_edge=False, header_style="bold", title=figures.machine, title_justify="left")
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+        title=figures.machine,
+        title_justify="left",
+    )
     table.add_column(f"{figures.game}, states", no_wrap=True)
     for heading in ("asked/s", "p50 [µs]", "p99", "bytes", "raw p50", "raw p99", "× raw"):
         table.add_column(heading, justify="right", no_wrap=True)

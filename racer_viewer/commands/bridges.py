@@ -82,7 +82,9 @@ def _add_games(verbs: Any) -> None:
     games.add_argument(
         "--max-steps", type=positive(int), default=1000, metavar="N", help="ticks of an episode (default: %(default)s)"
     )
-    games.add_argument("--seed", type=int, metavar="S", help="of the circuits and starts (default: any)")
+    games.add_argument(
+        "--seed", type=int, metavar="S", help="of CarRacing's circuits (default: any); Racer-v0 always begins alike"
+    )
     games.add_argument(
         "--hz", type=positive(float), metavar="F", help="ticks a second (default: 50, or 60 for the racer)"
     )

@@ -118,6 +118,7 @@ def _run_train(options: argparse.Namespace) -> int:
     from racer_viewer.launch import check_film_options
 
     check_film_options(options)
+    _check_attach(options)
     if options.record is not None:
         from racer_viewer.filming import film_run
 
@@ -127,6 +128,16 @@ def _run_train(options: argparse.Namespace) -> int:
     from racer_viewer.launch import train
 
     return train(options)
+
+
+def _check_attach(options: argparse.Namespace) -> None:
+    """To attach is to see a run that is there: nothing else can be asked of it."""
+    others = {"--headless": options.headless, "--resume": options.resume, "--name": options.name}
+    given = [name for name, value in others.items() if value]
+    if options.attach is not None and given:
+        from racer_env.errors import RacerError
+
+        raise RacerError(f"--attach shows a run in a window as it is: leave out {' and '.join(given)}")
 
 
 def _run_learn(options: argparse.Namespace) -> int:

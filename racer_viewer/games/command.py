@@ -15,12 +15,17 @@ from racer_viewer.progress import prepare_engine
 MOST_GAMES = 256
 HIGHEST_RATE = 1000.0
 """[ticks/s]"""
+LONGEST_EPISODE = 2**31 - 1
+"""[ticks]"""
+LARGEST_SEED = 2**31 - 1
 
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C, or until the window is closed. Log lines go to stderr, the address to stdout."""
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s")
     logging.getLogger("racer_env.games").setLevel(logging.INFO if options.verbose else logging.WARNING)
+    if options.render_all and options.render != "human":
+        raise RacerError("--render-all is for the games of a window: add --render human")
     plan = _plan_of(options)
     address = Address(options.host, options.port)
     if not is_loopback(address.host):
@@ -51,8 +56,10 @@ def _plan_of(options: argparse.Namespace) -> Plan:
     kind = check_kind(options.game)
     if options.num_games > MOST_GAMES:
         raise RacerError(f"--num-games is at most {MOST_GAMES}, not {options.num_games}")
-    if options.seed is not None and not 0 <= options.seed < 2**31:
-        raise RacerError(f"--seed is a whole number from 0 to {2**31 - 1}, not {options.seed}")
+    if options.seed is not None and not 0 <= options.seed <= LARGEST_SEED:
+        raise RacerError(f"--seed is a whole number from 0 to {LARGEST_SEED}, not {options.seed}")
+    if options.max_steps > LONGEST_EPISODE:
+        raise RacerError(f"--max-steps is at most {LONGEST_EPISODE}, not {options.max_steps}")
     hz = options.hz or kind.hz
     if hz > HIGHEST_RATE:
         raise RacerError(f"--hz is at most {HIGHEST_RATE:g}, not {hz:g}")

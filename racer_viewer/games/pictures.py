@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures import Future
 from typing import Protocol
@@ -14,6 +13,7 @@ from racer_env.engine import CAR as CAR_COLUMNS
 from racer_env.engine import Track
 from racer_env.errors import RacerError
 from racer_env.games.game import CAR
+from racer_env.games.kinds import core_count
 from racer_env.games.link import Seen
 from racer_env.games.racer_game import racer_track
 from racer_env.games.server import GamesServer
@@ -28,12 +28,12 @@ LEAST_FOR_PANELS = (640, 400)
 FRAME = 1.0 / 60.0
 """From one picture of the window to the next [s]."""
 SIGHTS_PER_CORE = 60.0
-"""Pictures that are asked of the workers in a second, for each core of the machine."""
+"""Pictures that are asked of the workers in a second, for each core."""
 
 
 def least_interval(hz: float, games: int) -> float:
     """From one picture of a game to the next, so that all games together do not ask for too much [s]."""
-    return max(1.0 / hz, games / (SIGHTS_PER_CORE * (os.cpu_count() or 1)))
+    return max(1.0 / hz, games / (SIGHTS_PER_CORE * core_count()))
 
 
 class Feed:

@@ -82,7 +82,7 @@ def circuit_names(tracks: Sequence[str]) -> list[str]:
 
 def _folders(runs: Path) -> list[Path]:
     try:
-        return [folder for folder in sorted(runs.iterdir()) if folder.is_dir()]
+        return [folder for folder in sorted(runs.iterdir()) if folder.is_dir() and folder.name[0] != "."]
     except OSError:
         return []
 

@@ -72,7 +72,11 @@ def run(options: argparse.Namespace) -> int:
         try:
             outcome = _learn(training)
         except OSError as error:
-            raise RacerError(f"{error.strerror or error}: what was saved before is there. {how_to_go_on}") from None
+            from racer_viewer.training.saved import latest_model
+
+            saved = latest_model(training.folder) is not None
+            rest = f"what was saved before is there. {how_to_go_on}" if saved else "nothing could be saved"
+            raise RacerError(f"{error.strerror or error}: {rest}") from None
     if training.discarded:
         from racer_viewer.training.saved import remove_run
 

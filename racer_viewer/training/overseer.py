@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
+from racer_env.errors import RacerError
 from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.training.checkpoints import save_checkpoint
 from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
@@ -71,6 +72,8 @@ class Overseer(BaseCallback):
         now = time.monotonic()
         if now - self._reported > REPORT_SECONDS:
             self._tell()
+            if not self._run.folder.is_dir():
+                raise RacerError(f"{self._run.folder} was removed while it learned: nothing of it is left")
         return not self._run.stopped
 
     def _on_rollout_end(self) -> None:
@@ -86,7 +89,7 @@ class Overseer(BaseCallback):
         self._saved = steps = self._learner.num_timesteps
         path = self._save(f"{self._run.config.name}_{steps}_steps")
         if path is not None:
-            self._run.story.event("checkpoint", f"Saved {path.name}", steps)
+            self._run.story.event("checkpoint", "Checkpoint saved", steps)
 
     def _on_training_end(self) -> None:
         if self._run.discarded:

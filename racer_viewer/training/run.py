@@ -144,7 +144,7 @@ class Run:
         self.config = replace(self.config, rewards=rewards)
         after = rewards.to_json()
         changed = [
-            f"{key} {old:g} → {after['weights'][key]:g}"
+            f"{key} from {old:g} to {after['weights'][key]:g}"
             for key, old in before["weights"].items()
             if old != after["weights"][key]
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import shutil
 import time
 import zipfile
@@ -42,7 +43,7 @@ def find_checkpoint(where: Path, runs: Path) -> Checkpoint:
     if model is None:
         raise ResumeError(f"{folder} has no checkpoint yet to go on from")
     if not model.is_file():
-        known = ", ".join(sorted(each.name for each in runs.iterdir())) if runs.is_dir() else ""
+        known = ", ".join(sorted(each.name for each in runs.iterdir() if each.name[0] != ".")) if runs.is_dir() else ""
         raise ResumeError(f"--resume {where}: no such model or run" + (f"; runs: {known}" if known else ""))
     stats = find_stats(model)
     if stats is None:
@@ -124,11 +125,11 @@ def write_config(config: RunConfig, folder: Path) -> None:
 
 
 def remove_run(folder: Path) -> None:
-    """With all that is in it; nobody may learn in it."""
+    """With all that is in it; nobody may learn in it. For others it goes at once, not file by file."""
     problem = "others write there"
     for _ in range(REMOVE_TRIES):
         try:
-            shutil.rmtree(folder)
+            shutil.rmtree(_out_of_sight(folder))
         except FileNotFoundError:  # somebody else removes it too
             if not folder.exists():
                 return
@@ -138,3 +139,14 @@ def remove_run(folder: Path) -> None:
             return
         time.sleep(REMOVE_SECONDS)
     raise RacerError(f"{folder} could not be removed: {problem}")
+
+
+def _out_of_sight(folder: Path) -> Path:
+    """Where it is renamed to, which Windows refuses while a file of it is open; a run's name has no dot before it."""
+    hidden = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
+    try:
+        return folder.rename(hidden)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return folder

@@ -1,6 +1,8 @@
 """The games benchmark, for real: real servers, real sockets."""
 
 import json
+import signal
+import socket
 import subprocess
 import sys
 
@@ -49,3 +51,27 @@ def test_a_table_for_people() -> None:
     assert result.returncode == 0, result.stderr
     assert all(row in result.stdout for row in ROWS)
     assert "of 50 ticks/s" in result.stdout
+    assert "…" not in result.stdout.split("\n", 2)[2], "nothing is cut at 80 columns"
+
+
+SERVED = """
+import time
+from racer_viewer.bench.served import served
+
+with served("games", "--game", "Racer-v0", "--render", "none", "--port", "0") as address:
+    print(address, flush=True)
+    time.sleep(120)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to catch")
+def test_a_benchmark_that_is_told_to_end_takes_its_server_along() -> None:
+    with subprocess.Popen([sys.executable, "-c", SERVED], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        host, port = process.stdout.readline().strip().rsplit(":", 1)
+        socket.create_connection((host, int(port)), 10).close()
+        process.terminate()
+        assert process.wait(30) == 128 + signal.SIGTERM
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), 10).close()

@@ -8,9 +8,9 @@ import numpy as np
 import orjson
 import pytest
 
-from racer_env.bridge.contract import RacerContract
 from racer_env.bridge.interface import STEP_KEYS, Step
 from racer_env.bridge.plain_reply import decode_plain_step
+from racer_env.bridge.racer_contract import RacerContract
 from racer_env.bridge.session import Limits, Session
 from racer_env.bridge.tracks import TrackShelf
 from racer_env.errors import ContractError

@@ -50,7 +50,10 @@ def test_the_line_says_why_a_connection_ended(talkative: RunningBridge) -> None:
     with raw_websocket(talkative.port):
         pass
     assert logged(talkative.log, "closed", 4)[-1]["why"] == "connection lost"
-    assert all(line.startswith("20") and '{"event":"' in line for line in talkative.log.read_text().splitlines())
+    lines = [
+        line for line in talkative.log.read_text().splitlines() if not line.startswith("Compiling")
+    ]  # if it is slow
+    assert all(line.startswith("20") and '{"event":"' in line for line in lines)
 
 
 def test_on_request_every_message_is_written_down(talkative: RunningBridge) -> None:

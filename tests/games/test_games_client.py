@@ -1,9 +1,11 @@
 """RacingGameClient on servers as they exist, and on servers that break what was agreed."""
 
+import _thread
 import base64
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 from racer_env.errors import ActionError, BridgeError, ContractError
 from racer_env.games import RacingGameClient
-from racer_env.games.state_contract import ServerError
+from racer_env.games.state_contract import ServerError, stats_of
 
 FRAME = np.arange(96 * 96 * 3, dtype=np.uint8).tobytes()
 TELEMETRY = {
@@ -186,6 +188,122 @@ def test_a_server_that_does_not_answer_in_time_costs_the_connection() -> None:
             client.get_state(0)
 
 
+def test_the_time_is_for_the_whole_of_a_reply_however_much_of_it_comes() -> None:
+    def drip(connection: socket.socket) -> None:
+        for _ in range(20):
+            connection.sendall(b" ")
+            time.sleep(0.05)
+        connection.sendall(json.dumps(state(0)).encode() + b"\n")
+
+    slow = pytest.raises(BridgeError, match=r"no reply .* within 0\.3 s")
+    with answering(drip) as port, RacingGameClient(port=port, timeout=0.3) as client, slow:
+        client.get_state(0)
+
+
+def test_a_reply_that_nobody_asked_for_costs_the_connection() -> None:
+    line = json.dumps(state(0, frame=None)).encode() + b"\n"
+    with asking(lambda message: line * 2) as client:
+        client.get_state(0)
+        with pytest.raises(ContractError, match="nothing expected before a request"):
+            client.get_state(0)
+        with pytest.raises(BridgeError, match="is closed"):
+            client.get_state(0)
+
+
+def test_after_a_broken_contract_nothing_more_is_believed() -> None:
+    with asking(lambda message: b"what?\n" + json.dumps(state(0)).encode() + b"\n") as client:
+        with pytest.raises(ContractError):
+            client.get_state(0)
+        with pytest.raises(BridgeError, match="is closed"):
+            client.get_state(0)
+
+
+def test_after_an_error_of_the_server_the_connection_stays() -> None:
+    replies: list[Any] = [{"type": "ERROR", "message": "not today"}]
+    with asking(lambda message: replies.pop() if replies else message) as client:
+        with pytest.raises(ServerError, match="not today"):
+            client.get_state(0)
+        assert client.get_state(0).reward == -0.1
+
+
+def test_ctrl_c_between_a_request_and_its_reply_costs_the_connection() -> None:
+    interrupts = [_thread.interrupt_main]
+
+    def interrupt(message: dict[str, Any]) -> dict[str, Any]:
+        if interrupts:
+            interrupts.pop()()
+        return message
+
+    with asking(interrupt) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.get_state(0)
+        with pytest.raises(BridgeError, match="is closed"):
+            client.get_state(0)
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf")])
+def test_a_timeout_is_a_time(timeout: float) -> None:
+    with pytest.raises(BridgeError, match="timeout must be a number of seconds above 0"):
+        RacingGameClient(timeout=timeout)
+
+
+def test_what_newer_servers_say_of_a_state_is_there_beside_the_five() -> None:
+    more = {"truncated": True, "ended": 2, "episode": 7, "reward_since": 1.5, "human": False}
+    with asking(lambda message: {**message, **more}) as client:
+        found = client.get_state(0)
+        assert len(found) == 5
+        assert {name: getattr(found, name) for name in more} == more
+    with old_games() as server, RacingGameClient(port=server.port) as client:
+        assert {getattr(client.get_state(0), name) for name in more} == {None}
+
+
+STATS: dict[str, Any] = {
+    "type": "STATS", "game": "any", "hz": 50.0, "clients": 1, "keeps_up": True,
+    "games": [{"game_id": 2, "rate": 50.0, "ticks": 3, "skipped": 0, "late_ms": {"p50": 0.1, "p99": 1, "max": 2}}],
+}  # fmt: skip
+
+
+def test_how_steadily_games_run_is_checked() -> None:
+    assert stats_of(STATS, 3) == STATS
+    for change in (
+        {"hz": None},
+        {"clients": -1},
+        {"keeps_up": 1},
+        {"games": {}},
+        {"games": [3]},
+        {"games": [{**STATS["games"][0], "game_id": 3}]},
+        {"games": [{**STATS["games"][0], "late_ms": {"p50": 0.1}}]},
+        {"type": "STATE"},
+    ):
+        with pytest.raises(ContractError):
+            stats_of({**STATS, **change}, 3)
+
+
+@pytest.mark.parametrize("change", [{"hz": 0}, {"hz": "fast"}, {"game": 3}, {"frames": 1}, {"offers": "all"}])
+def test_all_of_a_handshake_is_checked(change: dict[str, Any]) -> None:
+    with old_games(lambda message: {**message, **change}) as server, pytest.raises(ContractError):
+        RacingGameClient("127.0.0.1", server.port)
+
+
+@contextmanager
+def answering(answer: Callable[[socket.socket], None]) -> Iterator[int]:
+    """The port of a server that does this with every request."""
+
+    def serve() -> None:
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b'{"type":"HANDSHAKE","num_games":1}\n')
+                for _ in connection.makefile("rb"):
+                    answer(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+    thread.join(10)
+
+
 def test_a_server_that_is_not_there_or_goes() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -200,7 +318,19 @@ def test_a_server_that_is_not_there_or_goes() -> None:
 
 
 @pytest.mark.parametrize(
-    "action", [None, 3, (1, 2), (1, 2, 3, 4), {"steer": 0}, "abc", (0, None, 0), (float("nan"), 0, 0), (0, 1e999, 0)]
+    "action",
+    [
+        None,
+        3,
+        (1, 2),
+        (1, 2, 3, 4),
+        {"steer": 0},
+        "abc",
+        (0, None, 0),
+        (float("nan"), 0, 0),
+        (0, 1e999, 0),
+        (0, 10**400, 0),
+    ],
 )
 def test_an_action_that_is_none_is_never_sent(action: Any) -> None:
     with old_games() as server, RacingGameClient("127.0.0.1", server.port) as client:

@@ -43,19 +43,29 @@ def test_python_snippets_run(code: str, games: RunningGames) -> None:
     assert len(found["states"]) == 4  # type: ignore[arg-type]
 
 
-def test_every_message_is_told_of() -> None:
-    for name in (
-        *messages.OFFERS,
+@pytest.mark.parametrize(
+    "name",
+    [
         "HANDSHAKE",
         "SET_ACTION",
         "GET_STATE",
         "RESET",
+        "GET_STATES",
+        "GET_STATS",
         "CLOSE",
+        "STATE",
         "STATES",
         "STATS",
         "ERROR",
-    ):
-        assert f'"{name}"' in DOCUMENT or f"`{name}`" in DOCUMENT or name in DOCUMENT
+    ],
+)
+def test_every_message_is_told_of(name: str) -> None:
+    assert f'"type":"{name}"' in DOCUMENT
+
+
+def test_all_that_is_offered_is_told_of() -> None:
+    for name in messages.OFFERS:
+        assert f'"type":"{name}"' in DOCUMENT or f'"{name}":false' in DOCUMENT, name
 
 
 @pytest.mark.slow

@@ -106,6 +106,41 @@ def test_an_episode_that_ends_before_its_reset_was_answered_is_told_next() -> No
     assert (following.done, following.ended, following.moment.episode) == (True, 1, 2)
 
 
+def test_of_several_that_end_before_a_reset_was_answered_each_is_counted_where_it_belongs() -> None:
+    view = running()
+    told = Told(view)
+    end(view, 1, 9.0)
+    end(view, 2, 9.0, by_reset=True)
+    for episode in (3, 4, 5):
+        end(view, episode, 5.0)
+    state = told.restarted(Answer(0, moment(3, 0.0, 0.0), None, broke_off=True))
+    assert (state.done, state.ended) == (False, 1)
+    following = told.ending()
+    assert following is not None
+    assert (following.ended, following.moment.episode) == (3, 5)
+
+
+def test_an_end_without_a_picture_for_who_wants_none() -> None:
+    view = running()
+    told = Told(view)
+    end(view, 1, 9.0)
+    state = told.ending(frame=False)
+    assert state is not None
+    assert state.frame is None
+
+
+def test_an_end_before_a_loss_is_told_after_it() -> None:
+    view = running()
+    told = Told(view)
+    assert told.now(moment(1, 2.0), None).reward_since == 2.0
+    end(view, 1, 9.0)
+    view.losses, view.loss = 1, "how it was"
+    assert told.loss() == "how it was"
+    state = told.ending()
+    assert state is not None
+    assert (state.done, state.ended, state.reward_since) == (True, 1, 7.0)
+
+
 def test_a_lost_game_is_told_once() -> None:
     view = running()
     told = Told(view)

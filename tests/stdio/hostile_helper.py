@@ -1,6 +1,7 @@
 """A helper that speaks the protocol as existing ones do, and breaks it where it is told to. It needs no package.
 
-Its argument is a JSON object: `on`, the command whose reply is broken, and what is done then (see `misbehave`).
+Its argument is a JSON object: `on`, the command whose reply is broken, and what is done then (see `misbehave`);
+`says`, what it writes to stderr at first.
 """
 
 import json
@@ -36,16 +37,21 @@ def misbehave(plan: dict, reply: dict) -> None:
         while True:
             os.write(1, b"x" * 65536)
     if how == "lines":
-        while True:
-            send('{"ok":true}')
+        os.write(1, b'{"ok":true}\n' * 300)  # at once: a pipe takes as many bytes whole
+        time.sleep(600)
     if how == "twice":
         send(json.dumps(reply))
     if how == "stderr":
         sys.stderr.write("a word\n" * 200_000 + "x" * 2_000_000 + "\nthe last word\n")
-    if how == "child":
+    if how in ("child", "stray"):
         import subprocess
 
-        child = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"])
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"], start_new_session=how == "stray"
+        )
+        if how == "stray":
+            print("left behind:", child.pid, file=sys.stderr, flush=True)
+            os._exit(3)
         reply["info"] = {"child": child.pid}
     reply.update(plan.get("change", {}))
     for name in plan.get("remove", ()):
@@ -58,6 +64,8 @@ def misbehave(plan: dict, reply: dict) -> None:
 
 def main() -> None:
     plan = json.loads(sys.argv[1])
+    if "says" in plan:
+        print(plan["says"], file=sys.stderr, flush=True)
     if "first" in plan:
         send(plan["first"])
     for line in sys.stdin:

@@ -120,8 +120,11 @@ class DictEnv(gymnasium.Env[Any, Any]):
 
 
 class NeedsBox2D(gymnasium.Env[Any, Any]):
-    def __init__(self) -> None:
-        raise gymnasium.error.DependencyNotInstalled("Box2D is not installed, you can install it by run ...")
+    def __init__(self, cause: str | None = None, needs: str = "Box2D") -> None:
+        missing = ModuleNotFoundError("No module named 'Box2D'", name="Box2D")
+        raise gymnasium.error.DependencyNotInstalled(
+            f'{needs} is not installed, run `pip install "gymnasium[box2d]"`'
+        ) from (missing if cause is None else ImportError(cause))
 
 
 for name, kind in (("Odd", OddEnv), ("Arrays", ArraysEnv), ("Dict", DictEnv), ("NeedsBox2D", NeedsBox2D)):

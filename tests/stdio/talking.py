@@ -98,6 +98,10 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.01)
 
 
+def has_helper_threads() -> bool:
+    return any(thread.name.startswith("helper") for thread in threading.enumerate())
+
+
 def drive(command: list[str], expected: Expected | None = EXPECTED, **options: Any) -> None:
     """Reset and two steps; whatever happens, the process is gone afterwards."""
     pids = []
@@ -109,7 +113,7 @@ def drive(command: list[str], expected: Expected | None = EXPECTED, **options: A
             helper.step(1)
     finally:
         assert all(map(is_gone, pids))
-        assert not any(thread.name.startswith("helper") for thread in threading.enumerate())
+        wait_until(lambda: not has_helper_threads())
 
 
 def watch_starts(monkeypatch: pytest.MonkeyPatch) -> list[Helper]:

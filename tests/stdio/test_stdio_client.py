@@ -12,7 +12,7 @@ import pytest
 
 from racer_env.errors import ActionError, BridgeError, ContractError, RacerError
 from racer_env.stdio import Expected, StdioClient, client, process
-from tests.stdio.talking import EXPECTED, HERE, drive, hostile, is_gone, wait_until, watch_starts
+from tests.stdio.talking import EXPECTED, HERE, drive, has_helper_threads, hostile, is_gone, wait_until, watch_starts
 
 
 def test_an_existing_helper_that_keeps_the_contract_is_driven() -> None:
@@ -32,8 +32,8 @@ def test_an_existing_helper_that_keeps_the_contract_is_driven() -> None:
 
 
 def test_a_helper_that_is_silent_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BridgeError, match=r"gave no reply within 0\.2 s; it is ended now"):
-        drive(hostile(on="step", how="hang"), timeout=0.2)
+    with pytest.raises(BridgeError, match=r"gave no reply within 0\.2 s; it is ended now; its last words: ready"):
+        drive(hostile(on="step", how="hang", says="ready"), timeout=0.2)
     started = watch_starts(monkeypatch)
     with pytest.raises(BridgeError, match=r"gave no reply within 0\.2 s"):
         StdioClient(hostile(on="describe", how="hang"), start_timeout=0.2)
@@ -58,6 +58,18 @@ def test_a_helper_that_dies_is_told_of() -> None:
             StdioClient(command)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no sessions of processes")
+def test_a_helper_that_dies_is_told_of_though_another_process_keeps_its_pipes_open() -> None:
+    with pytest.raises(BridgeError, match=r"went away: exit code 3; its last words: left behind: \d+$") as told:
+        StdioClient(hostile(on="describe", how="stray"), start_timeout=30.0)
+    stray = int(str(told.value).split()[-1])
+    try:
+        wait_until(lambda: not has_helper_threads())
+        assert not is_gone(stray)
+    finally:
+        os.kill(stray, signal.SIGKILL)
+
+
 def test_a_helper_that_is_killed_is_told_of() -> None:
     with StdioClient(hostile()) as helper:
         helper.reset()
@@ -72,8 +84,9 @@ def test_a_flood_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(process, "LARGEST_REPLY", 1_000_000)
     with pytest.raises(ContractError, match="a line of at most 1000000 bytes expected, got more without an end"):
         drive(hostile(on="step", how="flood"))
-    with pytest.raises(ContractError, match=r"expected|missing"):
-        drive(hostile(on="step", how="lines"))
+    told = "^obs: missing; and more lines came than were asked for; its last words: ready$"
+    with pytest.raises(ContractError, match=told):
+        drive(hostile(on="step", how="lines", says="ready"))
 
 
 def test_a_line_that_nobody_asked_for_is_named() -> None:
@@ -176,6 +189,9 @@ def test_wrong_actions_and_arguments_are_refused_here() -> None:
         for wrong in (2, -1, 0.0, True, "0", None, [0], np.zeros(1), np.True_):
             with pytest.raises(ActionError, match="action: a whole number from 0 to 1 expected"):
                 helper.step(wrong)
+        for seed in (1.7, "1", [1]):
+            with pytest.raises(RacerError, match="seed must be a whole number, not"):
+                helper.reset(seed=seed)
         with pytest.raises(RacerError, match="JSON cannot carry"):
             helper.reset(seed=2**80)
         assert helper.step(np.array(1)).reward == 1.0
@@ -186,7 +202,7 @@ def test_wrong_actions_and_arguments_are_refused_here() -> None:
             with pytest.raises(ActionError, match="action"):
                 helper.step(wrong)
         assert helper.step(np.array([1.0, -1e30])).reward == 1.0
-    for timeouts in ({"timeout": 0.0}, {"start_timeout": math.inf}):
+    for timeouts in ({"timeout": 0.0}, {"timeout": None}, {"timeout": "3"}, {"start_timeout": math.inf}):
         with pytest.raises(RacerError, match="timeout must be a number of seconds above 0"):
             StdioClient(hostile(), **timeouts)
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from racer_env.errors import BridgeError, ContractError
-from racer_env.stdio import StdioClient
+from racer_env.bridge.contract import Contract
+from racer_env.errors import BridgeError, ContractError, RacerError
+from racer_env.stdio import Expected, StdioClient
 from racer_env.stdio.handshake import agreed
 from tests.stdio.talking import EXPECTED, drive, hostile, is_gone, watch_starts
 
@@ -60,7 +61,6 @@ REPLIES = [
     ({"truncated": "false"}, "truncated: true or false expected, got 'false'"),
     ({"info": []}, r"info: an object expected, got \[\]"),
     ({"info": {"a": math.nan}}, "reply: a JSON object expected"),
-    ({"done": True}, "done: unknown field"),
     ({"ok": None}, "ok: true or false expected, got None"),
 ]
 RAW = [
@@ -94,6 +94,76 @@ def test_a_handshake_that_fails_ends_the_helper(
 def test_each_clause_of_the_contract_is_kept(change: dict[str, Any], named: str) -> None:
     with pytest.raises(ContractError, match=named):
         drive(hostile(on="step", change=change))
+
+
+def test_fields_that_nobody_knows_yet_do_no_harm() -> None:
+    for on in ("describe", "reset", "step", "close"):
+        drive(hostile(on=on, change={"frame": [1, 2], "done": True}))
+
+
+def test_pictures_are_held_to_the_contract_to_the_last_number() -> None:
+    right = np.random.default_rng(1).integers(0, 256, (6, 5, 3), np.uint8)
+    contract = Contract(np.zeros_like(right), np.full_like(right, 255), np.uint8)
+    picture = contract.observation(right.tolist())
+    np.testing.assert_array_equal(picture, right, strict=True)
+    assert picture.flags.writeable
+    wrong: list[tuple[Any, str]] = [
+        (True, "numbers of shape"), ("1", "numbers of shape"), (None, "numbers of shape"), ([1], "numbers of shape"),
+        (256, "values of uint8 expected"), (-1, "values of uint8 expected"), (0.5, "values of uint8 expected"),
+        (2**63, "values of uint8 expected"), (2**70, "numbers of shape"), (math.nan, "values of uint8 expected"),
+    ]  # fmt: skip
+    for value, named in wrong:
+        values = right.tolist()
+        values[-1][-1][-1] = value
+        with pytest.raises(ContractError, match=f"observation: {named}"):
+            contract.observation(values)
+    for row in ([1, 2], [1, 2, 3, 4], 3, {"0": 1, "1": 2, "2": 3}, "123"):
+        values = right.tolist()
+        values[-1][-1] = row
+        with pytest.raises(ContractError, match="observation: numbers of shape"):
+            contract.observation(values)
+    with pytest.raises(ContractError, match=r"observation: shape \(6, 5, 3\) expected, got \(5, 6, 3\)"):
+        contract.observation(right.reshape(5, 6, 3).tolist())
+    assert contract.observation((right * 1.0).tolist()).dtype == np.uint8
+
+
+WRONG_EXPECTATIONS: list[tuple[dict[str, Any], str]] = [
+    ({"obs_shape": 3}, "obs_shape must be whole numbers"),
+    ({"obs_shape": (-1,)}, "obs_shape must be whole numbers"),
+    ({"action_shape": (1.5,)}, "action_shape must be whole numbers"),
+    ({"obs_dtype": "flot32"}, "obs_dtype must be one of bool, .*, not 'flot32'"),
+    ({"obs_dtype": "complex64"}, "obs_dtype must be one of"),
+    ({"n_actions": 0}, "n_actions must be a whole number from 1"),
+    ({"n_actions": 2.0}, "n_actions must be a whole number from 1"),
+    ({"obs_low": "1"}, "obs_low must be numbers"),
+    ({"obs_low": [[1], [1, 2]]}, "obs_low must be numbers"),
+    ({"obs_high": math.nan}, "obs_high must be numbers"),
+    ({"obs_low": [0, 0], "obs_shape": (3,)}, r"obs_low must be a int\d+, or int\d+s of shape \(3,\), not \[0, 0\]"),
+    ({"obs_low": -1, "obs_dtype": "uint8"}, "obs_low must be a uint8"),
+    ({"obs_high": 0.5, "obs_dtype": "int8"}, "obs_high must be a int8"),
+    ({"obs_low": 2, "obs_high": 1}, "obs_low must be at most obs_high"),
+    ({"obs_low": [1, 2], "obs_high": [1, 2, 3]}, "obs_low must be at most obs_high"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "named"), WRONG_EXPECTATIONS)
+def test_what_cannot_be_expected_is_refused_at_once(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(RacerError, match=named):
+        Expected(**wrong)
+
+
+def test_expectations_are_met_in_any_form() -> None:
+    told = {"n_actions": 2, "obs_shape": [3], "obs_dtype": "float32", "obs_high": 1}
+    description = agreed(told, Expected([3], np.float32, np.int64(2), obs_low=[-1, -2, -3]))
+    assert description.observation.low.tolist() == [-1, -2, -3]
+    for wrong, named in (
+        (Expected(obs_low=2), r"obs_low: at most obs_high expected, got \[2.0, 2.0, 2.0\] and \[1.0"),
+        (Expected(obs_low=[0, 0]), r"obs_low: .* expected, but it tells of float32s of shape \(3,\)"),
+    ):
+        with pytest.raises(ContractError, match=named):
+            agreed(told, wrong)
+    with pytest.raises(ContractError, match=r"obs_low: .* expected, but it tells of uint8s"):
+        agreed({**told, "obs_dtype": "uint8"}, Expected(obs_low=-1))
 
 
 @pytest.mark.parametrize(("raw", "named"), RAW)
@@ -135,7 +205,9 @@ def is_right(field: str, value: Any) -> bool:
             return numbers and all(-1 <= np.float32(each) <= 1 for each in value)
     if field == "reward":
         return is_number(value)
-    return type(value) is bool if field in ("terminated", "truncated") else field == "info" and type(value) is dict
+    if field in ("terminated", "truncated"):
+        return type(value) is bool
+    return field == "more" or type(value) is dict
 
 
 @given(FIELDS, VALUES | OBSERVATIONS)

@@ -14,7 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from racer_env.errors import RacerError
+from racer_env.stdio import host
 from racer_env.stdio.streams import LONGEST_REQUEST
+from tests.stdio import odd_envs
 from tests.stdio.talking import HOST, ODD_ENVIRONMENT, Talk, hosting
 
 DESCRIBED = {"n_actions": 2, "obs_shape": [4], "obs_dtype": "float32"}
@@ -209,8 +212,23 @@ def test_a_start_that_fails_is_one_line_and_exit_code_2(arguments: list[str], ex
     assert err.count("\n") == 1
 
 
-def test_a_host_needs_no_engine_unless_it_drives() -> None:
-    code = "import racer_env.stdio.host, sys; print({'numba', 'websocket', 'racer_env.engine'} & set(sys.modules))"
+def test_the_advice_about_box2d_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"{odd_envs.__name__}:NeedsBox2D-v0"
+    for options, advice in (
+        ({}, 'needs Box2D: pip install "racer-viewer\\[games]"$'),
+        ({"cause": "libm.so: no\nsuch file"}, "is there, but cannot be imported: ImportError: libm.so: no such file$"),
+        ({"needs": "pygame"}, "cannot make .*: pygame is not installed"),
+    ):
+        with pytest.raises(RacerError, match=advice):
+            host._make(name, options)
+    monkeypatch.setattr(host, "NO_BOX2D_FROM", sys.version_info[:2])
+    with pytest.raises(RacerError, match=rf"Box2D, which there is for Python below 3\.{sys.version_info[1]} only$"):
+        host._make(name, {})
+
+
+@pytest.mark.parametrize("wanted", ["import racer_env.stdio.host", "from racer_env.stdio import StdioClient, StdioEnv"])
+def test_neither_side_needs_an_engine_unless_it_drives(wanted: str) -> None:
+    code = f"{wanted}; import sys; print({{'numba', 'picows', 'websocket', 'racer_env.engine'}} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert run.stdout == "set()\n"
 

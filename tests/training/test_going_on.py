@@ -131,3 +131,9 @@ def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
     options = ["--name", "none", "--from", str(tmp_path / "nothing.zip"), "--timesteps", "64", "--num-cars", "4"]
     assert main(["train", "--headless", "--data-dir", str(tmp_path), *options]) == 2
     assert not (tmp_path / "runs" / "none").exists()
+
+
+def test_a_run_is_attached_to_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    others = ["--headless", "--name", "other"]
+    assert main(["train", "--attach", "tiny", *others, "--data-dir", str(tmp_path)]) == 2
+    assert "leave out --headless and --name" in capsys.readouterr().err

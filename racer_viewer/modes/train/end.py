@@ -35,7 +35,7 @@ class TrainEndScreen(ListScreen):
     @property
     def subtitle(self) -> str:
         run = self._train.run
-        if run.state == "failed":
+        if run.problem:
             return run.problem
         return f"{run.config.name}: {run.steps:,} steps, {best_laps(run.curves) or 'no whole lap yet'}"
 
@@ -59,14 +59,18 @@ class TrainEndScreen(ListScreen):
         return Button("Resume", "Learn on from the last that was saved", do=self._resume)
 
     def _race(self) -> None:
-        model = self._train.best_model()
-        if model is not None:
-            open_play(self.app, self._train.run.config.tracks[0], [(self._train.run.config.name, model)], RACED_LAPS)
+        run, model = self._train.run, self._train.best_model()
+        if model is None:
+            self.app.say(f"There is no model in {run.folder} any more")
+        else:
+            open_play(self.app, run.config.tracks[0], [(run.config.name, model)], RACED_LAPS)
 
     def _watch(self) -> None:
-        model = self._train.best_model()
-        if model is not None:
-            open_watch(self.app, [model], self._train.run.config.tracks[0])
+        run, model = self._train.run, self._train.best_model()
+        if model is None:
+            self.app.say(f"There is no model in {run.folder} any more")
+        else:
+            open_watch(self.app, [model], run.config.tracks[0])
 
     def _resume(self) -> None:
         from racer_viewer.modes.train.screen import resume_run

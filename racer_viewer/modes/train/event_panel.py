@@ -11,7 +11,7 @@ from racer_viewer.modes.train.shown_policy import steps_in_words
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Theme
 
 SHOWN = 4
-WIDTH = 330
+WIDTH = 260
 """Of a line, at scale 1 [px]."""
 
 

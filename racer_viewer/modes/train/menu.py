@@ -73,7 +73,7 @@ class TrainMenu(ListScreen):
             Button(
                 "Reward weights", "Change them and see what they do", do=lambda: app.push(WeightsScreen(app, train))
             ),
-            Button("Stop and keep", "What it knows is saved", do=partial(self._do, lambda: train.run.stop())),
+            Button("Stop and save", "What it knows is kept", do=partial(self._do, lambda: train.run.stop())),
             Button("Stop and discard", "Nothing of this run is left", do=self._ask_discard),
             Button("A second run beside it", "With the same settings and another seed", do=self._second),
             *self._always(app),
@@ -92,15 +92,11 @@ class TrainMenu(ListScreen):
         what()
 
     def _ask_discard(self) -> None:
-        def discard() -> None:
+        def leave() -> None:
             self.app.pop()
-            self.app.pop()
-            self._train.run.stop(discard=True)
             self.app.pop()
 
-        text = f"{self._train.run.folder} is removed, with all that was saved in it. It cannot be brought back."
-        items = [Button("Keep it", do=self.app.pop), Button("Discard", do=discard)]
-        self.app.push(MessageScreen(self.app, "Discard this run?", text, items))
+        self.app.push(DiscardScreen(self.app, self._train, leave))
 
     def _second(self) -> None:
         """The first one's curves come to lie over its own; that one learns on in the background, and Runs has it."""
@@ -131,6 +127,22 @@ class TrainMenu(ListScreen):
             self.app.push(question)
 
 
+class DiscardScreen(MessageScreen):
+    """Asks before all of a run is thrown away. `then`: what to do when it is."""
+
+    def __init__(self, app: Stage, train: TrainScreen, then: Callable[[], None]) -> None:
+        self._train, self._then = train, then
+        text = f"{train.run.folder} is removed, with all that was saved in it. It cannot be brought back."
+        super().__init__(
+            app, "Discard this run?", text, [Button("Keep it", do=app.pop), Button("Discard", do=self._discard)]
+        )
+
+    def _discard(self) -> None:
+        self.app.pop()
+        self._train.run.stop(discard=True)
+        self._then()
+
+
 class LeaveTrainingScreen(MessageScreen):
     """Before a training is left: what becomes of it. `then` leaves it."""
 
@@ -157,8 +169,7 @@ class LeaveTrainingScreen(MessageScreen):
         self._go()
 
     def _discard(self) -> None:
-        self._train.run.stop(discard=True)
-        self._go()
+        self.app.push(DiscardScreen(self.app, self._train, self._go))
 
     def _go(self) -> None:
         self.app.pop()

@@ -98,7 +98,7 @@ class RunsLookout:
 
     def _folders(self) -> list[Path]:
         try:
-            folders = [each for each in self.folder.iterdir() if each.is_dir()]
+            folders = [each for each in self.folder.iterdir() if each.is_dir() and each.name[0] != "."]
         except OSError:
             return []
         return sorted(folders, key=_changed, reverse=True)

@@ -37,8 +37,9 @@ class TrainSetupScreen(CircuitChooser):
         self._preset = Choice("Preset", changed=lambda number: self._take_preset())
         self._cars = Choice("Cars", "That learn at the same time", options=[str(count) for count in CARS])
         self._steps = Choice("Steps", "Of all cars together", options=[f"{count:,}" for count in STEPS])
+        self._begin = Button("Start", do=self._start)
         items: list[Item] = [
-            Button("Start", "Learning begins from nothing", do=self._start),
+            self._begin,
             self._chosen_circuit,
             self._algorithm,
             self._preset,
@@ -71,6 +72,10 @@ class TrainSetupScreen(CircuitChooser):
         algo, name = self._chosen_preset
         config = preset(algo, name)
         self._preset.hint = ABOUT.get(name, "")
+        knows = f"with what {config.begin_from} knows" if config.begin_from else "from nothing"
+        self._begin.hint = f"Learning begins {knows}"
+        if len(config.tracks) > 1:
+            self._begin.hint += f", on {len(config.tracks)} circuits of the preset"
         self._cars.chosen = CARS.index(config.num_cars)
         self._steps.chosen = STEPS.index(FIRST_STEPS if name == DEFAULT_PRESET and algo == "ppo" else config.timesteps)
 

@@ -289,6 +289,8 @@ class WatchedRun:
         with self._ending:
             if self._discarded:
                 self._remove()
+            if not self._discarded and not self.folder.exists():
+                self.problem = "Its folder is gone: it was discarded or removed, and nothing of it is left."
             if outcome or self._discarded or not self.folder.exists():
                 self._ended_as = "finished" if outcome == FINISHED and not self._discarded else "stopped"
                 return

@@ -1,6 +1,7 @@
 """Learners that are left, found again, discarded and killed: none is ever left over."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,6 +46,31 @@ def test_a_run_in_the_background_is_found_again_with_its_whole_story(tmp_path: P
     wait_for(lambda: again.state == "stopped")
     wait_for(lambda: is_gone(pid))
     assert not first.folder.exists()
+
+
+@pytest.mark.slow
+def test_a_run_whose_folder_is_removed_ends_and_says_so(tmp_path: Path) -> None:
+    run = WatchedRun.start(config(), tmp_path)
+    pid = begin(run)
+    shutil.move(run.folder, tmp_path / "elsewhere")
+    wait_for(lambda: run.state == "stopped")
+    assert "folder is gone" in run.problem
+    wait_for(lambda: is_gone(pid))
+
+
+@pytest.mark.slow
+def test_who_else_looks_is_told_that_a_run_was_discarded(tmp_path: Path) -> None:
+    run = WatchedRun.start(config(), tmp_path)
+    begin(run)
+    run.save()
+    wait_for(lambda: "checkpoint" in kinds(run))
+    other = WatchedRun.attach(run.folder)
+    wait_for(lambda: other.state == "learning")
+    run.stop(discard=True)
+    wait_for(lambda: other.state == "stopped")
+    wait_for(lambda: run.state == "stopped")
+    assert not other.problem or "discarded" in other.problem
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
@@ -209,7 +235,8 @@ def test_a_run_at_a_terminal_is_seen_paused_and_discarded(tmp_path: Path) -> Non
     command = [sys.executable, "-P", "-m", "racer_viewer", "train", "--headless", "--data-dir", str(tmp_path)]
     command += ["--name", "mine", "--num-cars", "8", "--timesteps", "50000000", *options]
     folder = tmp_path / "runs" / "mine"
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
         wait_for(lambda: running_learner(folder) == process.pid)
         lost = WatchedRun.attach(folder)
         begin(lost)
@@ -223,6 +250,8 @@ def test_a_run_at_a_terminal_is_seen_paused_and_discarded(tmp_path: Path) -> Non
         wait_for(lambda: run.state == "learning")
         run.stop(discard=True)
         out, _ = process.communicate(timeout=LONG)
+    finally:
+        process.kill()
     assert process.returncode == 0
     assert "Discarded after" in out
     wait_for(lambda: run.state == "stopped")

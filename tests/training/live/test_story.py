@@ -215,7 +215,7 @@ def test_a_run_from_before_there_were_stories_keeps_its_curves_when_it_goes_on(t
 def test_new_weights_are_those_of_the_run_as_it_goes_on(tmp_path: Path) -> None:
     story, reader = Story(tmp_path), StoryReader(tmp_path)
     story.event("begin", "Begins", 0)
-    story.event("weights", "speedBonus 0 → 1", 10, rewards={"weights": {"speedBonus": 1.0}})
+    story.event("weights", "speedBonus from 0 to 1", 10, rewards={"weights": {"speedBonus": 1.0}})
     reader.read_all()
     assert reader.rewards == {"weights": {"speedBonus": 1.0}}
     story.event("begin", "Goes on", 10)  # with what its config.json says by now

@@ -90,7 +90,7 @@ def test_weights_are_changed_while_it_learns(run: WatchedRun) -> None:
     run.set_weights({"speedBonus": 0.25})
     wait_for(lambda: "weights" in kinds(run))
     event = next(event for event in run.curves.events if event.kind == "weights")
-    assert event.text == "speedBonus 0 → 0.25"
+    assert event.text == "speedBonus from 0 to 0.25"
     wait_for(lambda: run.curves.values["reward/speed"][-1] > 0.0)
     wait_for(lambda: run.config.rewards.weights.speed_bonus == 0.25)
     wait_for(lambda: '"speedBonus": 0.25' in (run.folder / "config.json").read_text())

@@ -22,6 +22,8 @@ def at_a_terminal(training: Run) -> Iterator[Orders]:
     """A run's folder in use, as everybody can see; windows come and go. Nothing is left of a run that never began."""
     folder, is_new = training.folder, not training.folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
+    if is_new:
+        write_config(training.config, folder)  # before it can be seen that somebody learns here
     orders = Orders(folder)
     try:
         with closing(orders):

@@ -1,10 +1,18 @@
 """What all tests share."""
 
+import signal
+
 import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the slow tests too, as CI does")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A shell's background jobs ignore Ctrl-C, and so would everything that they start."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

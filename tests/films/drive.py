@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from racer_env.engine import Simulation, load_circuit
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.films.maker import FilmLook
+from racer_viewer.render.camera import Insets
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import Look, Moment, Snapshot, Timing
@@ -41,11 +42,14 @@ def _snapshot(simulation: Simulation) -> Snapshot:
     )
 
 
-def pictures(moments: Sequence[Moment], look: FilmLook, numbers: Sequence[int]) -> list[Pixels]:
-    """How some of the moments look after all those before them."""
+def pictures(
+    moments: Sequence[Moment], look: FilmLook, numbers: Sequence[int], insets: Insets | None = None
+) -> list[Pixels]:
+    """How some of the moments look after all those before them. insets: what panels cover of the window."""
     theme = Theme(fitting_scale(look.size), look.palette)
     scene, overlays = Scene(theme, patient=True), Overlays(theme, patient=True)
     scene.camera.mode = look.camera
+    scene.camera.insets = insets or Insets()
     surface = pygame.Surface(look.size, depth=32)
     options = SceneOptions("rays" in look.shown, "gates" in look.shown, "names" in look.shown)
     drawn: dict[int, Pixels] = {}

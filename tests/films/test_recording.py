@@ -91,7 +91,7 @@ def test_a_film_has_60_frames_a_second_however_slow_the_window_is(person: Person
     seen = watch(path)
     assert (seen.frames, seen.seconds) == (frames, seconds)
     numbers = [0, frames // 2, frames - 2, frames - 1]
-    first, later, before_last, last = pictures(moments, window_look(person), numbers)
+    first, later, before_last, last = pictures(moments, window_look(person), numbers, screen.camera.insets)
     assert difference(seen.first, first) < 0.6 * difference(seen.first, later)
     assert difference(seen.last, last) < 0.6 * difference(seen.last, before_last)
     assert not ffmpegs(path.parent)

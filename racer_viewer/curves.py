@@ -56,6 +56,11 @@ class Curves:
     lap_circuits: Floats = field(default_factory=lambda: np.zeros(0))
     sector_circuits: Floats = field(default_factory=lambda: np.zeros(0))
 
+    @property
+    def last_steps(self) -> int:
+        """That all cars together had made when something was last told."""
+        return int(max((*self.steps[-1:], *(event.steps for event in self.events[-1:])), default=0))
+
     def laps_on(self, circuit: str) -> Floats:
         """Rows of `laps` that were driven there: on different circuits, times say nothing about each other."""
         return self._rows_on(circuit, self.laps, self.lap_circuits)

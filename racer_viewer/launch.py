@@ -117,7 +117,9 @@ def _see_run(options: argparse.Namespace) -> Callable[[Stage], None]:
         else:
             resume_run(stage, where, options.timesteps)
         if options.tensorboard:
-            _open_tensorboard(stage, folder_of(where))
+            from racer_viewer.modes.train.tensorboard import show_tensorboard
+
+            show_tensorboard(folder_of(where), stage.say)
 
     return open_it
 
@@ -132,16 +134,6 @@ def _check_resume(options: argparse.Namespace, data: Path) -> Path:
     check_nobody_learns(folder_of(where))
     config_to_go_on(where, options.timesteps)
     return where
-
-
-def _open_tensorboard(stage: Stage, folder: Path) -> None:
-    from racer_env.errors import RacerError
-    from racer_viewer.modes.train.tensorboard import open_tensorboard
-
-    try:
-        open_tensorboard(folder, stage.say)
-    except (RacerError, OSError) as error:
-        stage.say(str(error))
 
 
 def check_track(options: argparse.Namespace) -> None:

@@ -88,7 +88,10 @@ def number(name: str, value: Any) -> float:
 
 def short(value: Any) -> str:
     """For messages: what it is, in a line."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except RecursionError:
+        return "something nested too deeply"
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
 
 

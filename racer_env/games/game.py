@@ -66,11 +66,10 @@ class Game:
         self._steps, self._total = 0, 0.0
         self._outcome = Outcome(0.0)
         self._frame: str | None = None
-        self._started = False
 
     def restart(self) -> Ending | None:
         """Begin an episode; returns how the one before was broken off, if it had got anywhere."""
-        broken_off = self._ending(truncated=True, by_reset=True) if self._started and self._steps else None
+        broken_off = self._ending(truncated=True, by_reset=True) if self._steps else None
         self._begin()
         return broken_off
 
@@ -105,7 +104,6 @@ class Game:
         self._playable.restart()
         self.episode += 1
         self._steps, self._total, self._outcome, self._frame = 0, 0.0, Outcome(0.0), None
-        self._started = True
 
     def _ending(self, truncated: bool, by_reset: bool) -> Ending:
         return Ending(self.moment(), truncated, by_reset, self.frame() if self._frames else None)

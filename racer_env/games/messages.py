@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from racer_env.bridge.contract import short
 from racer_env.errors import RacerError
 from racer_env.games.moments import FRAME_SHAPE, HIGHEST, LOWEST, Action, ClockReport, Moment
 
@@ -66,7 +67,7 @@ def parse_request(line: bytes, num_games: int) -> Request:
     except orjson.JSONDecodeError as error:
         raise MessageError(f"not JSON: {error}") from None
     if type(message) is not dict:
-        raise MessageError(f"a message is a JSON object, not {_short(message)}")
+        raise MessageError(f"a message is a JSON object, not {short(message)}")
     kind = message.get("type")
     if kind == "SET_ACTION":
         return SetAction(_game_id(message, num_games), _action(message))
@@ -81,7 +82,7 @@ def parse_request(line: bytes, num_games: int) -> Request:
     if kind == "CLOSE":
         return CloseRequest()
     known = "SET_ACTION, GET_STATE, RESET, GET_STATES, GET_STATS, CLOSE"
-    raise MessageError(f"type: one of {known} expected, got {_short(kind)}")
+    raise MessageError(f"type: one of {known} expected, got {short(kind)}")
 
 
 def handshake(game: str, num_games: int, hz: float, frames: bool) -> bytes:
@@ -166,7 +167,7 @@ def _game_id(message: dict[str, Any], num_games: int) -> int:
 
 def _checked_game_id(value: Any, num_games: int) -> int:
     if type(value) is not int or not 0 <= value < num_games:
-        raise MessageError(f"game_id: a whole number from 0 to {num_games - 1} expected, got {_short(value)}")
+        raise MessageError(f"game_id: a whole number from 0 to {num_games - 1} expected, got {short(value)}")
     return value
 
 
@@ -176,7 +177,7 @@ def _game_ids(message: dict[str, Any], num_games: int) -> tuple[int, ...]:
         return tuple(range(num_games))
     values = message["game_ids"]
     if type(values) is not list:
-        raise MessageError(f"game_ids: a list expected, got {_short(values)}")
+        raise MessageError(f"game_ids: a list expected, got {short(values)}")
     game_ids = tuple(_checked_game_id(value, num_games) for value in values)
     if len(set(game_ids)) != len(game_ids):
         raise MessageError("game_ids: each game can be asked for once")
@@ -187,7 +188,7 @@ def _frame(message: dict[str, Any]) -> bool:
     """Whether a picture is wanted, which it is unless somebody says no."""
     value = message.get("frame", True)
     if type(value) is not bool:
-        raise MessageError(f"frame: true or false expected, got {_short(value)}")
+        raise MessageError(f"frame: true or false expected, got {short(value)}")
     return value
 
 
@@ -196,7 +197,7 @@ def _action(message: dict[str, Any]) -> Action:
         raise MessageError("action: missing")
     action = message["action"]
     if type(action) is not dict:
-        raise MessageError(f"action: an object with steer, gas and brake expected, got {_short(action)}")
+        raise MessageError(f"action: an object with steer, gas and brake expected, got {short(action)}")
     steer, gas, brake = (_number(action, key) for key in ACTION_KEYS)
     return clamped((steer, gas, brake))
 
@@ -212,14 +213,5 @@ def _number(action: dict[str, Any], key: str) -> float:
         raise MessageError(f"action.{key}: missing")
     value = action[key]
     if type(value) not in (int, float) or not math.isfinite(value):
-        raise MessageError(f"action.{key}: a finite number expected, got {_short(value)}")
+        raise MessageError(f"action.{key}: a finite number expected, got {short(value)}")
     return float(value)
-
-
-def _short(value: Any) -> str:
-    """For messages: what it is, in a few words."""
-    try:
-        text = repr(value)
-    except RecursionError:
-        return "something nested too deeply"
-    return text if len(text) <= 80 else text[:77] + "..."

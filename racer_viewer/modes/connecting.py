@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError
+from racer_viewer.modes.behind import Behind
 from racer_viewer.modes.loading import when_ready
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.race import Race, RaceSetup
@@ -40,42 +39,13 @@ def _open(app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
         then(race)
 
 
-@dataclass
-class _Attempt:
-    """Somebody trying to connect. A race that nobody waits for any more is closed again."""
-
-    setup: RaceSetup
-    race: Race | None = None
-    problem: str = ""
-    given_up: bool = False
-
-    def run(self) -> None:
-        try:
-            self.race = self.setup.open()
-        except Exception as error:
-            self.problem = str(error) or type(error).__name__
-        if self.given_up:
-            self._close()
-
-    def give_up(self) -> None:
-        """Nobody waits for it any more; nor for its goodbye to a server that may be silent."""
-        self.given_up = True
-        Thread(target=self._close, name="racer-goodbye", daemon=True).start()
-
-    def _close(self) -> None:
-        race, self.race = self.race, None
-        if race is not None:
-            race.close()
-
-
 class ConnectingScreen(Screen):
     see_through = True
 
     def __init__(self, app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
         super().__init__(app)
-        self._setup, self._then, self._ticks = setup, then, 0
-        self._attempt = _Attempt(setup)
-        Thread(target=self._attempt.run, name="racer-connect", daemon=True).start()
+        self._setup, self._then, self._ticks, self._taken = setup, then, 0, False
+        self._attempt = Behind(setup.open, "racer-connect")
 
     @property
     def _url(self) -> str:
@@ -90,23 +60,20 @@ class ConnectingScreen(Screen):
 
     def tick(self, controls: Controls) -> None:
         self._ticks += 1
-        if self._attempt.race is not None:
-            race, self._attempt.race = self._attempt.race, None
+        if self._attempt.done:
+            self._taken = True
             self.app.pop()
-            self._then(race)
-        elif self._attempt.problem:
-            self.app.pop()
-            self.app.push(
-                MessageScreen(
-                    self.app,
-                    "No connection" if "cannot connect" in self._attempt.problem else "The bridge refuses",
-                    self._attempt.problem,
-                    [Button("Try again", do=self._again), Button("Back", do=self.app.pop)],
-                )
-            )
+            try:
+                race = self._attempt.result()
+            except Exception as error:  # of whatever kind: somebody else's server is at the other end
+                self._tell(str(error) or type(error).__name__)
+            else:
+                self._then(race)
 
     def closed(self) -> None:
-        self._attempt.give_up()
+        """Nobody waits for it any more; nor for its goodbye to a server that may be silent."""
+        if not self._taken:
+            self._attempt.give_up(Race.close)
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme = self.app.theme
@@ -116,6 +83,11 @@ class ConnectingScreen(Screen):
         url = theme.fitting(self._url, surface.get_width() - theme.px(80))
         centred(surface, theme, url, middle + theme.px(12), TEXT, theme.palette.faint)
         footer(surface, theme, self.keys())
+
+    def _tell(self, problem: str) -> None:
+        title = "No connection" if "cannot connect" in problem else "The bridge refuses"
+        items = [Button("Try again", do=self._again), Button("Back", do=self.app.pop)]
+        self.app.push(MessageScreen(self.app, title, problem, items))
 
     def _again(self) -> None:
         self.app.pop()

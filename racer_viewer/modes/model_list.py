@@ -13,6 +13,7 @@ from racer_env.errors import ConfigError
 from racer_viewer.agents import bundled_models
 from racer_viewer.agents.bundled import bundled_tracks
 from racer_viewer.training.config import load_run_config
+from racer_viewer.training.saved import run_folders
 
 _ENDINGS = (".zip", ".onnx")
 _UNFINISHED = ("_latest", "_steps")
@@ -42,7 +43,7 @@ def known_models(data: Path) -> list[ModelFile]:
     """Bundled ones first, then the best and the last of every run, newest run first. Names are not there twice."""
     tracks = bundled_tracks()
     found = [_model_file(path, "bundled", "", tracks.get(path.stem, ())) for path in bundled_models()]
-    runs = [models for folder in _folders(data / "runs") if (models := _of_run(folder))]
+    runs = [models for folder in run_folders(data / "runs") if (models := _of_run(folder))]
     for models in sorted(runs, key=lambda models: max(each.modified for each in models), reverse=True):
         found += models
     count = Counter(each.name for each in found)
@@ -78,13 +79,6 @@ def circuit_names(tracks: Sequence[str]) -> list[str]:
     names = {circuit.id: circuit.name for circuit in circuits()}
     fixed = dict.fromkeys(track for track in tracks if not track.startswith(_RANDOM))
     return [names.get(track, Path(track).stem) for track in fixed]
-
-
-def _folders(runs: Path) -> list[Path]:
-    try:
-        return [folder for folder in sorted(runs.iterdir()) if folder.is_dir() and folder.name[0] != "."]
-    except OSError:
-        return []
 
 
 def _of_run(run: Path) -> list[ModelFile]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +13,10 @@ from racer_env.engine import TICKS_PER_SECOND, load_circuit, warm_up
 from racer_env.env import RacerEnv
 from racer_env.errors import RacerError
 from racer_viewer.agents import CHAMPION, load_agent
+from racer_viewer.bench.served import served
 from racer_viewer.films.film import can_write_mp4
 from racer_viewer.offscreen import film_lap
-from racer_viewer.packaged import can_train, how_to_train, own_command
+from racer_viewer.packaged import can_train, how_to_train
 from racer_viewer.selftest.recorded import TOLERANCE, compare
 from racer_viewer.training.evaluation import evaluate
 from racer_viewer.training.live import WatchedRun
@@ -98,7 +97,7 @@ def training(folder: Path) -> str:
 
 
 def bridge(folder: Path) -> str:
-    with _served() as url:
+    with served("bridge", "--port", "0") as url:
         here, there = RacerEnv(), RacerEnv(url)
         try:
             same = [np.array_equal(here.reset(seed=1)[0], there.reset(seed=1)[0])]
@@ -122,21 +121,6 @@ CHECKS: dict[str, Callable[[Path], str]] = {
     "training": training,
 }
 """By name; each gets an empty folder and returns what it saw, or raises."""
-
-
-@contextmanager
-def _served() -> Iterator[str]:
-    """The address of a bridge that runs in a process of its own."""
-    command = [*own_command(), "bridge", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8") as process:
-        try:
-            assert process.stdout is not None
-            words = process.stdout.readline().split()
-            if len(words) < 3:
-                raise SelfTestError("the bridge does not start")
-            yield words[2]
-        finally:
-            process.kill()
 
 
 def _wait(condition: Callable[[], bool], problem: str) -> None:

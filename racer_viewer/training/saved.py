@@ -19,6 +19,8 @@ from racer_viewer.training.config import RunConfig, load_run_config
 CONFIG_FILE = "config.json"
 REMOVE_TRIES, REMOVE_SECONDS = 20, 0.05
 """How often, and from one try to the next, a run is removed: Windows keeps files that somebody is just reading."""
+HIDDEN = "."
+"""Before the name of a run that is being removed; `run_folders` leaves it out."""
 _STEPS = re.compile(r"_(\d+)_steps$")
 
 
@@ -43,7 +45,7 @@ def find_checkpoint(where: Path, runs: Path) -> Checkpoint:
     if model is None:
         raise ResumeError(f"{folder} has no checkpoint yet to go on from")
     if not model.is_file():
-        known = ", ".join(sorted(each.name for each in runs.iterdir() if each.name[0] != ".")) if runs.is_dir() else ""
+        known = ", ".join(each.name for each in run_folders(runs))
         raise ResumeError(f"--resume {where}: no such model or run" + (f"; runs: {known}" if known else ""))
     stats = find_stats(model)
     if stats is None:
@@ -55,6 +57,14 @@ def find_checkpoint(where: Path, runs: Path) -> Checkpoint:
     if not config_file.is_file():
         raise ResumeError(f"{model} has no {CONFIG_FILE} beside it, which says how it was learning")
     return Checkpoint(model, stats, load_run_config(config_file), steps_of(model))
+
+
+def run_folders(runs: Path) -> list[Path]:
+    """Of all runs, by name; none where there is no such folder, or it cannot be read."""
+    try:
+        return sorted(each for each in runs.iterdir() if each.is_dir() and not each.name.startswith(HIDDEN))
+    except OSError:
+        return []
 
 
 def folder_of(where: Path) -> Path:
@@ -129,7 +139,8 @@ def remove_run(folder: Path) -> None:
     problem = "others write there"
     for _ in range(REMOVE_TRIES):
         try:
-            shutil.rmtree(_out_of_sight(folder))
+            folder = _out_of_sight(folder)
+            shutil.rmtree(folder)
         except FileNotFoundError:  # somebody else removes it too
             if not folder.exists():
                 return
@@ -142,8 +153,10 @@ def remove_run(folder: Path) -> None:
 
 
 def _out_of_sight(folder: Path) -> Path:
-    """Where it is renamed to, which Windows refuses while a file of it is open; a run's name has no dot before it."""
-    hidden = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
+    """Where it is renamed to; its own place if Windows refuses that, since a file of it is open."""
+    if folder.name.startswith(HIDDEN):
+        return folder
+    hidden = folder.with_name(f"{HIDDEN}{folder.name}-{secrets.token_hex(4)}")
     try:
         return folder.rename(hidden)
     except FileNotFoundError:

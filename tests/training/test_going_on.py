@@ -10,6 +10,7 @@ from racer_viewer import launch
 from racer_viewer.cli import main
 from racer_viewer.modes.train import screen as train_screen
 from racer_viewer.modes.train import tensorboard
+from racer_viewer.training import saved
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.live import WatchedRun, load_curves
 from racer_viewer.training.live import watched as watched_module
@@ -137,3 +138,17 @@ def test_a_run_is_attached_to_as_it_is(tmp_path: Path, capsys: pytest.CaptureFix
     others = ["--headless", "--name", "other"]
     assert main(["train", "--attach", "tiny", *others, "--data-dir", str(tmp_path)]) == 2
     assert "leave out --headless and --name" in capsys.readouterr().err
+
+
+def test_a_run_that_cannot_be_removed_is_said_and_is_out_of_sight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "somebody holds it")
+
+    (tmp_path / "stuck").mkdir()
+    monkeypatch.setattr(saved, "REMOVE_SECONDS", 0.0)
+    monkeypatch.setattr(saved.shutil, "rmtree", refuse)
+    with pytest.raises(RacerError, match="could not be removed: somebody holds it"):
+        saved.remove_run(tmp_path / "stuck")
+    assert saved.run_folders(tmp_path) == []

@@ -11,6 +11,7 @@ from racer_env.errors import RacerError
 from racer_viewer.curves import Curves
 from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.live import load_curves, running_learner
+from racer_viewer.training.saved import run_folders
 
 REFRESH_SECONDS = 2.0
 """From one look at all runs to the next."""
@@ -32,8 +33,7 @@ class RunFacts:
     @property
     def steps(self) -> int:
         """That it has learned for."""
-        told = (*self.curves.steps[-1:], *(event.steps for event in self.curves.events[-1:]))
-        return int(max(told, default=0))
+        return self.curves.last_steps
 
     @property
     def is_finished(self) -> bool:
@@ -97,11 +97,7 @@ class RunsLookout:
         return [*self.facts[:older], news, *self.facts[older:]]
 
     def _folders(self) -> list[Path]:
-        try:
-            folders = [each for each in self.folder.iterdir() if each.is_dir() and each.name[0] != "."]
-        except OSError:
-            return []
-        return sorted(folders, key=_changed, reverse=True)
+        return sorted(run_folders(self.folder), key=_changed, reverse=True)
 
 
 def facts_of(folder: Path) -> RunFacts:

@@ -122,9 +122,7 @@ class WatchedRun:
     @property
     def steps(self) -> int:
         """Of all cars together, up to now."""
-        curves = self.curves
-        told = (*curves.steps[-1:], *(event.steps for event in curves.events[-1:]))
-        return int(max((self._cars.steps, *told)))
+        return max(self._cars.steps, self.curves.last_steps)
 
     @property
     def total(self) -> int:
@@ -289,9 +287,10 @@ class WatchedRun:
         with self._ending:
             if self._discarded:
                 self._remove()
-            if not self._discarded and not self.folder.exists():
+            gone = not self.folder.exists()
+            if gone and not self._discarded:
                 self.problem = "Its folder is gone: it was discarded or removed, and nothing of it is left."
-            if outcome or self._discarded or not self.folder.exists():
+            if outcome or self._discarded or gone:
                 self._ended_as = "finished" if outcome == FINISHED and not self._discarded else "stopped"
                 return
             code = None if self._learner is None else self._learner.returncode

@@ -5,6 +5,7 @@ python run.py test         run every check; with arguments after it, only pytest
 python run.py package      build the desktop app, in dist; with --lite the one that cannot train
 python run.py docs         check the documents' links and redraw their pictures; with --check only the first
 python run.py ARGUMENTS    the same as `racer-viewer ARGUMENTS`
+python run.py --with ray … any of these with Ray too, in .venv-ray, from requirements-ray.lock
 
 Pythons too old for the project read this file as well, to say so: keep it to what Python 3.6 can parse.
 """
@@ -22,7 +23,10 @@ OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
 CTRL_C_GRACE = 30  # seconds for a program to save its work and end by itself
 
 ROOT = Path(__file__).resolve().parent
-VENV = ROOT / ".venv"
+EXTRAS = ("ray",)
+EXTRA = "".join(sys.argv[2:3]) if sys.argv[1:2] == ["--with"] else ""
+VENV = ROOT / "-".join(filter(None, (".venv", EXTRA)))
+LOCK = "-".join(filter(None, ("requirements", EXTRA))) + ".lock"
 PYTHON = VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 PIP_INSTALL = (PYTHON, "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
 LOG = VENV / "setup.log"
@@ -43,6 +47,10 @@ def main(arguments: "list[str]") -> int:
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
         oldest, newest, this = ("{}.{}".format(*v) for v in (OLDEST_PYTHON, NEWEST_PYTHON, sys.version_info))
         give_up(f"this is Python {this}: install one from {oldest} to {newest} and start run.py with it.")
+    if arguments[:1] == ["--with"]:
+        if EXTRA not in EXTRAS:
+            give_up(f"--with what? Known: {', '.join(EXTRAS)}")
+        arguments = arguments[2:]
     wanted = fingerprint()
     if not (PYTHON.exists() and STAMP.exists() and STAMP.read_bytes() == wanted):
         set_up()
@@ -58,13 +66,13 @@ def main(arguments: "list[str]") -> int:
 
 
 def fingerprint() -> bytes:
-    """Of all that decides what is in .venv; the folder does too, as the project is installed by its path."""
-    files = [(ROOT / name).read_bytes() for name in ("requirements.lock", "pyproject.toml")]
+    """Of all that decides what is in the venv; the folder does too, as the project is installed by its path."""
+    files = [(ROOT / name).read_bytes() for name in (LOCK, "pyproject.toml")]
     return hashlib.sha256(repr((files, sys.version_info[:2], ROOT)).encode()).digest()
 
 
 def set_up() -> None:
-    """Install into .venv, which is made anew unless it is in working order."""
+    """Install into the venv, which is made anew unless it is in working order."""
     print("Setting up (first run, or after an update) ...", file=sys.stderr, flush=True)
     with suppress(FileNotFoundError):
         STAMP.unlink()
@@ -75,15 +83,15 @@ def set_up() -> None:
     with LOG.open("wb") as log:
         logged = {"cwd": ROOT, "stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
         if not reuse and call(sys.executable, "-m", "venv", VENV, **logged):
-            give_up(f"Python could not make .venv (Debian and Ubuntu: install python3-venv). Details: {LOG}")
-        if call(*PIP_INSTALL, "-r", "requirements.lock", **logged):
-            give_up(f"pip could not install requirements.lock: check the network and try again. Details: {LOG}")
+            give_up(f"Python could not make {VENV.name} (Debian and Ubuntu: install python3-venv). Details: {LOG}")
+        if call(*PIP_INSTALL, "-r", LOCK, **logged):
+            give_up(f"pip could not install {LOCK}: check the network and try again. Details: {LOG}")
         if call(*PIP_INSTALL, "--no-deps", "--no-build-isolation", "-e", ".", **logged):
-            give_up(f"pip could not install the project: delete .venv and try again. Details: {LOG}")
+            give_up(f"pip could not install the project: delete {VENV.name} and try again. Details: {LOG}")
 
 
 def is_in_working_order() -> bool:
-    """Whether .venv has a pip that starts, with a Python of this version."""
+    """Whether the venv has a pip that starts, with a Python of this version."""
     with suppress(OSError):
         pip = subprocess.run([PYTHON, "-m", "pip", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         return b"(python %d.%d)" % sys.version_info[:2] in pip.stdout
@@ -116,4 +124,4 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
-        give_up(f"{error}. Check that the folder is complete and writable; if it is, delete .venv and try again.")
+        give_up(f"{error}. Check that the folder is complete and writable; if it is, delete {VENV.name} and try again.")

@@ -72,6 +72,9 @@ def _add_bench(verbs: Any) -> None:
         action="store_true",
         help="measure instead what the live picture costs, beside the same run without",
     )
+    learning.add_argument(
+        "--engine", choices=("sb3", "ray"), default="sb3", help="ray: compare it with Ray on 1 and 2 runners"
+    )
     learning.set_defaults(run=_run_bench_train)
 
     drawing = subjects.add_parser(
@@ -144,6 +147,13 @@ def _run_bench_train(options: argparse.Namespace) -> int:
         from racer_viewer.bench.preview import run as measure_preview
 
         return measure_preview(options.rounds, options.json)
+    if options.engine == "ray":
+        from racer_viewer.training.ray.machines import check_ray
+
+        check_ray()
+        from racer_viewer.bench.ray import run as measure_ray
+
+        return measure_ray(options.rounds, options.json)
     from racer_viewer.bench.train import run
 
     return run(options.rounds, options.json)

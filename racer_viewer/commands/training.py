@@ -12,6 +12,7 @@ from racer_viewer.commands.values import add_data_folder, add_film_options, posi
 def add_training_commands(verbs: Any) -> None:
     _add_train(verbs)
     _add_learn(verbs)
+    _add_tune(verbs)
     _add_evaluate(verbs)
     _add_export(verbs)
 
@@ -34,8 +35,25 @@ def _add_train(verbs: Any) -> None:
     )
     train.add_argument("--settings", action="store_true", help="list every setting with its default, and end")
     train.add_argument("--bridge", metavar="URL", help="learn on the cars of a bridge, as ws://localhost:9876")
+    _add_engine_options(train)
     add_data_folder(train, "runs")
     train.set_defaults(run=_run_train)
+
+
+def _add_engine_options(train: argparse.ArgumentParser) -> None:
+    train.add_argument(
+        "--engine",
+        choices=("sb3", "ray"),
+        default="sb3",
+        help="what learns: stable-baselines3 in one process, or Ray RLlib in many, at the terminal (default: sb3)",
+    )
+    train.add_argument(
+        "--address", metavar="RAY", help="of a Ray cluster: auto or ray://HOST:10001 (default: a Ray on this machine)"
+    )
+    train.add_argument("--runners", type=positive(int), metavar="N", help="of Ray: processes that drive (default: 1)")
+    train.add_argument(
+        "--cars-per-runner", type=positive(int), metavar="M", help="of Ray (default: --num-cars shared among runners)"
+    )
 
 
 def _add_learn(verbs: Any) -> None:
@@ -51,6 +69,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset", default="quick", help="settings to begin with: quick, champion, specialist (default: %(default)s)"
     )
+    parser.add_argument("--like", type=Path, metavar="FILE", help="instead of a preset: a config.json or best.json")
     parser.add_argument(
         "--track", nargs="+", metavar="CIRCUIT", help="circuits to learn on; of several, each episode draws one"
     )
@@ -65,6 +84,22 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="any setting: see train --settings"
     )
     parser.add_argument("--device", help="where torch computes: cpu, cuda or auto (default: cpu)")
+
+
+def _add_tune(verbs: Any) -> None:
+    tune = verbs.add_parser(
+        "tune",
+        help="search for better settings of learning, on Ray",
+        description="Learn with many settings side by side (Ray Tune); what laps slower than others ends early. Leaves "
+        "a table, a picture and the best settings, to train with.",
+    )
+    tune.add_argument(
+        "--trials", type=positive(int), default=16, metavar="N", help="settings to try (default: %(default)s)"
+    )
+    tune.add_argument("--address", metavar="RAY", help="of a Ray cluster: auto or ray://HOST:10001")
+    add_run_options(tune)
+    add_data_folder(tune, "what was found")
+    tune.set_defaults(run=_run_tune)
 
 
 def _add_evaluate(verbs: Any) -> None:
@@ -118,16 +153,28 @@ def _run_train(options: argparse.Namespace) -> int:
     from racer_viewer.launch import check_film_options
 
     check_film_options(options)
+    _check_engine_options(options)
     _check_attach(options)
     if options.record is not None:
         from racer_viewer.filming import film_run
 
         return film_run(options)
-    if options.headless or options.bridge is not None:
+    if options.headless or options.bridge is not None or options.engine == "ray":
         return run(options)
     from racer_viewer.launch import train
 
     return train(options)
+
+
+def _check_engine_options(options: argparse.Namespace) -> None:
+    from racer_env.errors import RacerError
+
+    of_ray = {"--address": options.address, "--runners": options.runners, "--cars-per-runner": options.cars_per_runner}
+    given = [name for name, value in of_ray.items() if value is not None]
+    if given and options.engine != "ray":
+        raise RacerError(f"{given[0]} is for --engine ray")
+    if options.engine == "ray" and (options.record is not None or options.attach is not None):
+        raise RacerError("--engine ray learns at the terminal: leave --record and --attach out, or the engine")
 
 
 def _check_attach(options: argparse.Namespace) -> None:
@@ -144,6 +191,12 @@ def _run_learn(options: argparse.Namespace) -> int:
     from racer_viewer.training.live.learn_command import run
 
     run(options.folder)
+
+
+def _run_tune(options: argparse.Namespace) -> int:
+    from racer_viewer.training.ray.tune_command import run
+
+    return run(options)
 
 
 def _run_evaluate(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -21,7 +21,7 @@ from racer_env.engine import load_config
 from racer_env.errors import RacerError
 from racer_viewer.folders import data_folder
 from racer_viewer.progress import prepare_engine
-from racer_viewer.training.config import RunConfig, parse_run_config, parse_settings
+from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config, parse_settings
 
 if TYPE_CHECKING:
     from racer_viewer.training.overseer import Progress as RunProgress
@@ -49,7 +49,8 @@ def config_of(options: argparse.Namespace) -> RunConfig:
     """The config that the command line asks for: a preset, then an ai-config, then what was given one by one."""
     from racer_viewer.training.presets import preset
 
-    config = preset(options.algo, options.preset)
+    like = None if options.like is None else replace(load_run_config(options.like), name="")
+    config = like or preset(options.algo, options.preset)
     values: dict[str, Any] = parse_settings(options.set)
     if options.config is not None:
         values["rewards"] = load_config(options.config)
@@ -61,13 +62,18 @@ def config_of(options: argparse.Namespace) -> RunConfig:
 
 def run(options: argparse.Namespace) -> int:
     """Learn, and say how to go on if it ended early. Windows can be attached to it all the while."""
+    if options.engine == "ray":
+        from racer_viewer.training.ray.machines import check_ray
+
+        check_ray()
     prepare_engine()
     runs = data_folder(options.data_dir) / "runs"
     training = _run_of(options, runs)
     print(f"Learning in {training.folder}", flush=True)
     if options.tensorboard:
         print(f"Its figures: tensorboard --logdir {training.folder}", flush=True)
-    how_to_go_on = f"Go on with: racer-viewer train --resume {training.folder}"
+    engine = " --engine ray" if options.engine == "ray" else ""
+    how_to_go_on = f"Go on with: racer-viewer train --resume {training.folder}{engine}"
     with _signals_stop(training.stop) as received:
         try:
             outcome = _learn(training)
@@ -101,6 +107,12 @@ def _run_of(options: argparse.Namespace, runs: Path) -> Run:
     else:
         check_nobody_learns(checkpoint.model.parent)
         config = config_to_go_on(checkpoint.model, options.timesteps)
+    if options.engine == "ray":
+        from racer_viewer.training.ray.run import RayRun
+        from racer_viewer.training.ray.settings import DEFAULT_RUNNERS, Spread
+
+        spread = Spread(options.address, options.runners or DEFAULT_RUNNERS, options.cars_per_runner)
+        return RayRun(config, runs, checkpoint, options.bridge, spread)
     from racer_viewer.training.run import Run
 
     return Run(config, runs, checkpoint, options.bridge)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import VecEnvWrapper, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from racer_env.engine import ANYWHERE, Simulation, Start, load_circuit
@@ -23,11 +23,17 @@ from racer_viewer.training.vec_env import SB3VecEnv
 Model = PPO | SAC
 
 _STARTS = {"line": Start(), "anywhere": ANYWHERE}
-_ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
+ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 
 
 def make_env(config: RunConfig, bridge_url: str | None = None) -> VecNormalize:
     """The cars, with normalised observations and rewards."""
+    env = make_cars(config, bridge_url)
+    return VecNormalize(env, norm_reward=config.norm_reward, clip_obs=config.clip_obs, gamma=config.gamma)
+
+
+def make_cars(config: RunConfig, bridge_url: str | None = None) -> VecEnv:
+    """The cars, paid as the config says."""
     cars = RacerVectorEnv(
         config.num_cars,
         bridge_url,
@@ -37,8 +43,7 @@ def make_env(config: RunConfig, bridge_url: str | None = None) -> VecNormalize:
         start=_STARTS[config.starts],
     )
     plain = SB3VecEnv(cars)
-    env = ProgressInUnits(plain, config.tracks) if config.progress_in_units else plain
-    return VecNormalize(env, norm_reward=config.norm_reward, clip_obs=config.clip_obs, gamma=config.gamma)
+    return ProgressInUnits(plain, config.tracks) if config.progress_in_units else plain
 
 
 def make_model(config: RunConfig, env: VecNormalize) -> Model:
@@ -54,7 +59,7 @@ def make_model(config: RunConfig, env: VecNormalize) -> Model:
         "device": config.device,
         "verbose": 0,
     }
-    network = {"net_arch": list(config.net), "activation_fn": _ACTIVATIONS[config.activation]}
+    network = {"net_arch": list(config.net), "activation_fn": ACTIVATIONS[config.activation]}
     if config.algo == "sac":
         return SAC(
             **common,

@@ -1,0 +1,71 @@
+"""`racer-viewer tune`: the search from the command line, its table, its picture and the config it found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from racer_env.errors import RacerError
+from racer_viewer.folders import data_folder, free_path, written_whole
+from racer_viewer.progress import prepare_engine
+from racer_viewer.training.command import config_of
+from racer_viewer.training.config import RunConfig, parse_run_config
+from racer_viewer.training.ray.machines import check_ray
+from racer_viewer.training.ray.settings import Spread
+from racer_viewer.training.ray.trial_plot import plot_trials
+from racer_viewer.training.ray.tune import NO_LAP, Trial, search
+
+BEST_FILE, TRIALS_FILE, PLOT_FILE = "best.json", "trials.json", "trials.svg"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Search, show and keep what was found."""
+    check_ray()
+    prepare_engine()
+    config = Spread().of_all(config_of(options))
+    folder = free_path(data_folder(options.data_dir) / "tune" / f"{config.algo}-{Path(config.tracks[0]).stem}")
+
+    def tell(number: int, steps: int, lap: float) -> None:
+        text = f"{lap:.2f} s" if lap < NO_LAP else "no clean lap yet"
+        print(f"trial {number}: {steps:,} steps, {text}", file=sys.stderr, flush=True)
+
+    trials = search(config, options.trials, options.address, tell)
+    if not any(each.curve for each in trials):
+        raise RacerError(f"no trial came to an evaluation: {trials[0].problem or 'give them more --timesteps'}")
+    best = replace(parse_run_config(trials[0].settings, config), name="")
+    _keep(folder, trials, best)
+    _print(trials, config)
+    print(f"The picture: {folder / PLOT_FILE}")
+    print(f"Train with the best: racer-viewer train --like {folder / BEST_FILE}")
+    return 0
+
+
+def _keep(folder: Path, trials: Sequence[Trial], best: RunConfig) -> None:
+    contents = {
+        TRIALS_FILE: json.dumps([asdict(each) for each in trials], indent=2) + "\n",
+        PLOT_FILE: plot_trials(trials),
+        BEST_FILE: best.to_json(),
+    }
+    for name, content in contents.items():
+        with written_whole(folder / name) as temporary:
+            temporary.write_text(content, encoding="utf-8")
+
+
+def _print(trials: Sequence[Trial], config: RunConfig) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("trial", "lap", "steps", ""):
+        table.add_column(column, justify="right")
+    table.add_column("settings", overflow="fold")
+    for each in trials:
+        lap = f"{each.best:.2f} s" if each.best < NO_LAP else "–"
+        end = "failed" if each.problem else "" if each.steps >= config.timesteps else "ended early"
+        settings = " ".join(f"{name}={value}" for name, value in each.settings.items()) or "as given"
+        table.add_row(str(each.number), lap, f"{each.steps:,}", end, settings)
+    Console().print(table, highlight=False)

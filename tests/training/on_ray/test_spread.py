@@ -1,0 +1,76 @@
+"""How a run is spread over processes, and what is said where there is no Ray."""
+
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from racer_env.errors import ConfigError
+from racer_viewer.cli import _parser, main
+from racer_viewer.training.config import RunConfig
+from racer_viewer.training.ray.settings import RunnerSettings, Spread
+from tests.documents import Document
+
+
+def test_the_cars_of_a_config_are_shared_among_runners() -> None:
+    spread = Spread(runners=4)
+    assert spread.of_one(RunConfig(num_cars=64)).num_cars == 16
+    assert spread.of_all(RunConfig(num_cars=64)).num_cars == 64
+
+
+def test_cars_per_runner_make_as_many_cars_as_all_runners_have() -> None:
+    spread = Spread(runners=3, cars_per_runner=20)
+    assert spread.of_one(RunConfig(num_cars=64)).num_cars == 20
+    assert spread.of_all(RunConfig(num_cars=64)).num_cars == 60
+
+
+def test_a_run_that_goes_on_has_as_many_cars_as_before() -> None:
+    spread = Spread(runners=3, cars_per_runner=20)
+    assert spread.of_all(spread.of_all(RunConfig())).num_cars == 60
+
+
+def test_only_ppo_learns_on_ray() -> None:
+    with pytest.raises(ConfigError, match="ppo only"):
+        Spread().of_all(RunConfig(algo="sac"))
+
+
+def test_runners_take_the_bridges_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RACER_BRIDGE_TOKEN", "secret")
+    settings = RunnerSettings.of(RunConfig(), "ws://a:1, ws://b:2")
+    assert [settings.bridge_of(runner) for runner in (1, 2, 3)] == ["ws://a:1", "ws://b:2", "ws://a:1"]
+    assert settings.token == "secret"
+
+
+def test_without_a_bridge_the_cars_are_in_the_runner_and_no_secret_travels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RACER_BRIDGE_TOKEN", "secret")
+    settings = RunnerSettings.of(RunConfig(), None)
+    assert settings.bridge_of(1) is None
+    assert settings.token is None
+
+
+@pytest.mark.parametrize("command", Document("docs/ray.md").commands)
+def test_the_commands_in_the_document_are_commands(command: str) -> None:
+    assert command.startswith("--with ray ")
+    _parser().parse_args(shlex.split(command.removeprefix("--with ray ")))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--runners", "2"], ["--cars-per-runner", "8"], ["--address", "auto"], ["--engine", "ray", "--attach", "x"]],
+)
+def test_options_that_do_not_go_together_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--engine ray" in line
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is here")
+@pytest.mark.parametrize("command", [["train", "--engine", "ray"], ["tune"], ["bench", "train", "--engine", "ray"]])
+def test_without_ray_one_line_says_how_to_get_it(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--data-dir", str(tmp_path), *command]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "python run.py --with ray" in line
+    assert not list(tmp_path.iterdir())

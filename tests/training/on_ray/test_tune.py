@@ -1,0 +1,75 @@
+"""The search for settings."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
+from racer_viewer.training.evaluation import Episode, Evaluation
+from racer_viewer.training.ray.trial_plot import plot_trials
+from racer_viewer.training.ray.tune import NO_LAP, SPACE, Trial, draw_settings, lap_of
+
+LAPPED = Trial(1, {"gamma": 0.99}, ((1000, 1003.0), (2000, 9.0), (3000, 7.5)))
+GIVEN = Trial(0, {}, ((1000, 1004.0), (2000, 8.0)))
+
+
+def test_the_first_trial_is_as_given_and_all_others_can_be_learned_with() -> None:
+    first, *others = draw_settings(20, seed=3)
+    assert first == {}
+    for settings in others:
+        assert set(settings) == set(SPACE)
+        assert parse_run_config(settings) != RunConfig()
+
+
+def test_the_same_seed_draws_the_same_settings() -> None:
+    assert draw_settings(5, seed=1) == draw_settings(5, seed=1) != draw_settings(5, seed=2)
+
+
+def test_whoever_does_not_lap_cleanly_is_behind_all_who_do() -> None:
+    lapped = Episode(8.0, (7.5,), 900, 0, 0, False, 20.0, (20.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    scratched, far = replace(lapped, wall_ticks=1), replace(lapped, flying_laps=(), standing_lap=None)
+    clean, touched, none = (lap_of([Evaluation("track-01", (each,))]) for each in (lapped, scratched, far))
+    assert clean == 7.5
+    assert min(touched, none) > NO_LAP
+
+
+def test_the_picture_has_a_line_for_every_trial_and_only_of_clean_laps() -> None:
+    root = ElementTree.fromstring(plot_trials([LAPPED, GIVEN]))
+    lines = root.findall("{http://www.w3.org/2000/svg}polyline")
+    assert sorted(len(line.attrib["points"].split()) for line in lines) == [1, 2]
+    assert "7.50 s" in plot_trials([LAPPED, GIVEN])
+
+
+def test_a_search_without_a_clean_lap_says_so_in_its_picture() -> None:
+    assert "No trial" in plot_trials([Trial(0, {}, ((1000, NO_LAP + 5.0),))])
+
+
+@pytest.mark.slow
+def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="python run.py --with ray test …")
+    from ray_processes import Program, wait_until
+
+    short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 20_000]
+    search = Program("tune", "--trials", 3, *short, "--data-dir", tmp_path, log=tmp_path / "log")
+    try:
+        assert search.wait() == 0, search.output
+        wait_until(lambda: not search.others(), "all processes to end")
+    finally:
+        search.kill()
+    folder = tmp_path / "tune" / "ppo-track-01"
+    trials = json.loads((folder / "trials.json").read_text())
+    assert sorted(trial["number"] for trial in trials) == [0, 1, 2]
+    assert all(trial["curve"] and not trial["problem"] for trial in trials)
+    ElementTree.parse(folder / "trials.svg")
+    best = load_run_config(folder / "best.json")
+    assert best == parse_run_config(trials[0]["settings"], best)
+    again = ["--like", folder / "best.json", "--timesteps", 1024, "--name", "tuned"]
+    training = Program("train", "--headless", *again, "--data-dir", tmp_path, log=tmp_path / "log2")
+    try:
+        assert training.wait() == 0, training.output
+    finally:
+        training.kill()
+    assert load_run_config(tmp_path / "runs" / "tuned" / "config.json").net == (16, 16)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -27,6 +27,9 @@ from racer_viewer.training.presets import preset
 from racer_viewer.training.ray.machines import ray_running
 from racer_viewer.training.ray.settings import Spread
 
+if TYPE_CHECKING:
+    from racer_viewer.training.ray.algorithm import Iteration, RacerPPO
+
 RUNNERS = (1, 2)
 NEVER = 10**9
 PICKLE_PROTOCOL = 5
@@ -37,14 +40,14 @@ PICKLE_PROTOCOL = 5
 class Parts:
     """Medians of an iteration on Ray.
 
-    steps_per_second: of it all. gathering: seconds that the slowest runner drove. waiting: seconds until all that was
-    gathered had come. learning: seconds of the learner, with sending its weights. gathered_bytes: from each runner.
-    weights_bytes: to each.
+    steps_per_second: of it all. driving: seconds that the slowest runner took. gathering: seconds from the request
+    until everything had come. learning: seconds of the learner. gathered_bytes: from each runner. weights_bytes: to
+    each.
     """
 
     steps_per_second: float
+    driving: float
     gathering: float
-    waiting: float
     learning: float
     gathered_bytes: int
     weights_bytes: int
@@ -53,7 +56,7 @@ class Parts:
 @dataclass(frozen=True)
 class Figures:
     """steps: of an iteration. parts: by number of runners. limit: steps per second if gathering took no time.
-    useful_runners: of this machine's speed, until gathering takes as long as learning.
+    useful_runners: of this machine's speed, that gather as fast as it learns.
     """
 
     machine: str
@@ -114,37 +117,32 @@ class _Alone:
 class _Spread:
     """Ray, one iteration at a time."""
 
-    def __init__(self, algorithm: Any, steps: int) -> None:
-        self._algorithm, self._steps = algorithm, steps
-        self.seconds, self._gathering, self._learning = list[float](), list[float](), list[float]()
+    def __init__(self, algorithm: RacerPPO) -> None:
+        self._algorithm = algorithm
+        self.seconds, self._iterations = list[float](), list[Iteration]()
 
     def go(self) -> float:
         begin = time.perf_counter()
-        result = self._algorithm.train()
+        self._algorithm.train()
         seconds = time.perf_counter() - begin
-        reports = self._algorithm.env_runner_group.foreach_env_runner("take_report", local_env_runner=False)
-        self._gathering.append(max(each.seconds for each in reports))
-        timers = result["timers"]
-        self._learning.append(float(timers["learner_update_timer"] + timers["synch_weights"]))
+        self._iterations.append(self._algorithm.last)
         return seconds
 
     def parts(self) -> Parts:
-        whole, learning = statistics.median(self.seconds), self._learning[-1]  # RLlib's own is a running mean
-        group = self._algorithm.env_runner_group
-        gathered = group.foreach_env_runner(_gathered_bytes, local_env_runner=False)
-        state = self._algorithm.learner_group.get_state(components="learner/rl_module", inference_only=True)
+        measured = self._iterations[1:]
         return Parts(
-            steps_per_second=self._steps / whole,
-            gathering=statistics.median(self._gathering[1:]),
-            waiting=max(0.0, whole - learning),
-            learning=learning,
-            gathered_bytes=max(gathered),
-            weights_bytes=len(pickle.dumps(state, PICKLE_PROTOCOL)),
+            steps_per_second=measured[0].steps / statistics.median(self.seconds),
+            driving=statistics.median(max(runner.seconds for runner in each.gathered) for each in measured),
+            gathering=statistics.median(each.gathering for each in measured),
+            learning=statistics.median(each.learning for each in measured),
+            gathered_bytes=max(_sent(each) for each in measured[-1].gathered),
+            weights_bytes=_sent(self._algorithm.policy_state()),
         )
 
 
-def _gathered_bytes(runner: Any) -> int:
-    return len(pickle.dumps(runner.sample(), PICKLE_PROTOCOL))
+def _sent(content: object) -> int:
+    """Bytes of it on the wire."""
+    return len(pickle.dumps(content, PICKLE_PROTOCOL))
 
 
 @contextmanager
@@ -161,22 +159,24 @@ def _on_ray(config: RunConfig, runners: int) -> Iterator[_Spread]:
     from racer_viewer.training.ray.algorithm import algorithm_of
 
     with algorithm_of(config, Spread(runners=runners), None) as algorithm:
-        yield _Spread(algorithm, config.num_cars * config.n_steps)
+        yield _Spread(algorithm)
 
 
 def _print(figures: Figures) -> None:
     console = Console()
     table = Table(box=None, pad_edge=False, header_style="bold", title=figures.machine, title_justify="left")
-    for column in ("PPO learns with", "steps/s", "gathering", "learning", "from a runner", "to a runner"):
+    for column in ("PPO learns with", "steps/s", "ratio", "driving", "gathering", "learning", "from each", "to each"):
         table.add_column(column, justify="left" if column.startswith("PPO") else "right")
-    table.add_row("stable-baselines3", f"{figures.sb3_steps_per_second:,.0f}", "", "", "", "")
+    table.add_row("stable-baselines3", f"{figures.sb3_steps_per_second:,.0f}", "1.00")
     for runners, each in figures.parts.items():
         table.add_row(
             f"Ray, {runners} runner{'s' if runners > 1 else ''}",
             f"{each.steps_per_second:,.0f}",
+            f"{each.steps_per_second / figures.sb3_steps_per_second:.2f}",
+            f"{1000.0 * each.driving:.0f} ms",
             f"{1000.0 * each.gathering:.0f} ms",
             f"{1000.0 * each.learning:.0f} ms",
-            f"{each.gathered_bytes / 2**20:.2f} MiB",
+            f"{each.gathered_bytes / 2**10:.0f} KiB",
             f"{each.weights_bytes / 2**10:.0f} KiB",
         )
     console.print(table)

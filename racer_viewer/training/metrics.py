@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,46 @@ class Tick(NamedTuple):
     ended: NDArray[np.int64]
 
 
+@dataclass(eq=False)
+class Driven:
+    """What cars drove: times [s] of their laps, and of the episodes that ended the rewards and lengths.
+
+    completed: of these episodes, how many had a lap.
+    """
+
+    laps: list[float] = field(default_factory=list)
+    returns: list[float] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    completed: int = 0
+
+    def add(self, other: Driven) -> None:
+        self.laps += other.laps
+        self.returns += other.returns
+        self.lengths += other.lengths
+        self.completed += other.completed
+
+
+class Episodes:
+    """Follows the episodes of cars from their beginning."""
+
+    def __init__(self, cars: int) -> None:
+        self._returns, self._lengths = np.zeros(cars), np.zeros(cars, np.int64)
+        self._has_lapped = np.zeros(cars, np.bool_)
+
+    def tick(self, tick: Tick) -> Driven:
+        self._returns += tick.rewards
+        self._lengths += 1
+        driven = Driven(tick.laps)
+        if tick.laps:
+            self._has_lapped[tick.lappers] = True
+        rows = tick.ended
+        if len(rows):
+            driven.returns, driven.lengths = self._returns[rows].tolist(), self._lengths[rows].tolist()
+            driven.completed = int(self._has_lapped[rows].sum())
+            self._returns[rows], self._lengths[rows], self._has_lapped[rows] = 0.0, 0, False
+        return driven
+
+
 class RacerMetricsCallback(BaseCallback):
     """Records reward components every step, and at the end of a rollout what happened in it.
 
@@ -53,59 +94,44 @@ class RacerMetricsCallback(BaseCallback):
         super().__init__()
         self.best_lap: float | None = None
         self.laps = self.episodes = 0
-        self._lap_times: list[float] = []
-        self._ended = self._completed = 0
+        self._rollout = Driven()
         self._last_returns = deque[float](maxlen=REMEMBERED_EPISODES)
         self._last_lengths = deque[int](maxlen=REMEMBERED_EPISODES)
 
     def _on_training_start(self) -> None:
         count = self.training_env.num_envs
-        self._cars = find_cars(self.training_env)
-        self._returns, self._lengths = np.zeros(count), np.zeros(count, np.int64)
+        self._cars, self._driving = find_cars(self.training_env), Episodes(count)
         self._lap, self._lap_start = np.ones(count, np.int64), np.zeros(count, np.int64)
-        self._has_lapped = np.zeros(count, np.bool_)
 
     def _on_step(self) -> bool:
-        self.tick = tick = self._from_infos() if self._cars is None else self._from_arrays(self._cars)
-        self._returns += tick.rewards
-        self._lengths += 1
-        for key, value in zip(COMPONENT_KEYS, tick.components.mean(axis=0).tolist(), strict=True):
-            self.logger.record_mean(f"reward/{key}", value)
-        if tick.laps:
-            self._lap_times += tick.laps
-            self.laps += len(tick.laps)
-            self.best_lap = min([*tick.laps, self.best_lap or math.inf])
-            self._has_lapped[tick.lappers] = True
-        if len(tick.ended):
-            self._ended += len(tick.ended)
-            self.episodes += len(tick.ended)
-            self._completed += int(self._has_lapped[tick.ended].sum())
-            self._has_lapped[tick.ended] = False
-            self._note_episodes(tick.ended)
+        self.tick = tick = self._from_infos() if self._cars is None else tick_of(self._cars)
+        self.add(self._driving.tick(tick), tick.components.mean(axis=0))
         return True
 
-    def _note_episodes(self, rows: NDArray[np.int64]) -> None:
-        self._last_returns.extend(self._returns[rows].tolist())
-        self._last_lengths.extend(self._lengths[rows].tolist())
-        self._returns[rows], self._lengths[rows] = 0.0, 0
+    def add(self, driven: Driven, components: NDArray[np.float64]) -> None:
+        """Count what was driven, by cars of this process or of others. components: (6,) means over steps and cars."""
+        for key, value in zip(COMPONENT_KEYS, components.tolist(), strict=True):
+            self.logger.record_mean(f"reward/{key}", value)
+        self._rollout.add(driven)
+        self.episodes += len(driven.returns)
+        if driven.laps:
+            self.laps += len(driven.laps)
+            self.best_lap = min([*driven.laps, self.best_lap or math.inf])
 
     def _on_rollout_end(self) -> None:
-        if self._lap_times:
-            self.logger.record("racer/mean_lap_time_sec", float(np.mean(self._lap_times)))
-            self.logger.record("racer/best_lap_time_sec", min(self._lap_times))
-        if self._ended:
-            self.logger.record("racer/completion_rate", self._completed / self._ended)
-            self.logger.record("rollout/ep_rew_mean", float(np.mean(self._last_returns)))
-            self.logger.record("rollout/ep_len_mean", float(np.mean(self._last_lengths)))
-        if self._ended or EPISODES not in self.logger.name_to_value:
-            self.logger.record(EPISODES, self._ended)  # SAC writes its log now and then: zero must not hide a count
-        self._lap_times, self._ended, self._completed = [], 0, 0
-
-    def _from_arrays(self, cars: SB3VecEnv) -> Tick:
-        step = cars.last_step
-        lappers = np.flatnonzero(step.finished_lap_ticks)
-        times = (step.finished_lap_ticks[lappers] / TICKS_PER_SECOND).tolist() if len(lappers) else []
-        return Tick(step.rewards, step.components, times, lappers, step.ended)
+        rollout, self._rollout, record = self._rollout, Driven(), self.logger.record
+        ended = len(rollout.returns)
+        if rollout.laps:
+            record("racer/mean_lap_time_sec", float(np.mean(rollout.laps)))
+            record("racer/best_lap_time_sec", min(rollout.laps))
+        if ended:
+            self._last_returns.extend(rollout.returns)
+            self._last_lengths.extend(rollout.lengths)
+            record("racer/completion_rate", rollout.completed / ended)
+            record("rollout/ep_rew_mean", float(np.mean(self._last_returns)))
+            record("rollout/ep_len_mean", float(np.mean(self._last_lengths)))
+        if ended or EPISODES not in self.logger.name_to_value:
+            record(EPISODES, ended)  # SAC writes its log now and then: zero must not hide a count
 
     def _from_infos(self) -> Tick:
         infos: list[dict[str, Any]] = self.locals["infos"]
@@ -117,6 +143,14 @@ class RacerMetricsCallback(BaseCallback):
         self._lap[ended], self._lap_start[ended] = 1, 0
         components = np.array([[info[key] for key in COMPONENT_KEYS] for info in infos])
         return Tick(components.sum(axis=1), components, times, lappers, ended)
+
+
+def tick_of(cars: SB3VecEnv) -> Tick:
+    """The latest one."""
+    step = cars.last_step
+    lappers = np.flatnonzero(step.finished_lap_ticks)
+    times = (step.finished_lap_ticks[lappers] / TICKS_PER_SECOND).tolist() if len(lappers) else []
+    return Tick(step.rewards, step.components, times, lappers, step.ended)
 
 
 def find_cars(env: VecEnv) -> SB3VecEnv | None:

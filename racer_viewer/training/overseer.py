@@ -162,10 +162,12 @@ class Overseer(BaseCallback):
         try:
             return save_checkpoint(self._learner, self._env, self._run.folder / f"{stem}.zip")
         except OSError as error:
-            problem = f"could not save {stem}: {error.strerror or error}; the run goes on"
-            self._run.story.event("problem", problem, self.num_timesteps)
-            self._tell(problem)
+            self.tell_problem(f"could not save {stem}: {error.strerror or error}; the run goes on")
             return None
+
+    def tell_problem(self, text: str) -> None:
+        self._run.story.event("problem", text, self.num_timesteps)
+        self._tell(text)
 
     def _best_lap(self) -> float | None:
         """Of the cars that learn, and of the evaluations, which drive with a steady hand."""

@@ -5,32 +5,107 @@ from __future__ import annotations
 import logging
 import math
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import ray
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.evaluation.postprocessing import Postprocessing
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+from ray.rllib.utils.metrics import LEARNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.ray.learner import RacerLearner
 from racer_viewer.training.ray.module import MODEL_ACTIVATION, MODEL_LOG_STD, MODEL_NET, RacerModule
-from racer_viewer.training.ray.runner import SETTINGS, CarRunner
+from racer_viewer.training.ray.rollout import Batch
+from racer_viewer.training.ray.runner import SETTINGS, CarRunner, Gathered, Trouble
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
 
 MOST_RESTARTS = 1000
 """Of runners, in one run."""
 GRACE_SECONDS = 10.0
 """For a runner that does not answer, until it is given up."""
+TINY = 1e-4
+"""Advantages are not divided by less."""
+
+
+@dataclass(frozen=True, eq=False)
+class Iteration:
+    """One round of gathering and learning.
+
+    died: runners that did not answer, though they did before. gathering: seconds until all that was gathered had come.
+    learning: seconds of the learner. figures: its own, by RLlib's names.
+    """
+
+    gathered: Sequence[Gathered]
+    troubles: Sequence[Trouble]
+    died: int
+    gathering: float
+    learning: float = 0.0
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        return sum(each.report.steps for each in self.gathered)
+
+
+class RacerPPO(PPO):
+    """RLlib's PPO on what `CarRunner` gathers. Runners get the policy with every request: so one that was started anew
+    drives with the same as all others.
+    """
+
+    last: Iteration
+    """The latest one."""
+
+    def training_step(self) -> None:
+        begin, asked = time.perf_counter(), self.env_runner_group.num_healthy_remote_workers()
+        answers = self.env_runner_group.foreach_env_runner(
+            "sample", kwargs={"policy": ray.put(self.policy_state())}, local_env_runner=False
+        )
+        gathered = [each for each in answers if isinstance(each, Gathered)]
+        troubles = [each for each in answers if isinstance(each, Trouble)]
+        came = time.perf_counter()
+        self.last = Iteration(gathered, troubles, asked - len(answers), came - begin)
+        if gathered:
+            figures = self._learn([each.batch for each in gathered])
+            self.last = replace(self.last, learning=time.perf_counter() - came, figures=figures)
+
+    def policy_state(self) -> dict[str, Any]:
+        """What runners drive with."""
+        (answer,) = self.learner_group.foreach_learner(lambda learner: learner.module[DEFAULT_MODULE_ID].get_state())
+        state: dict[str, Any] = answer.get()
+        return state
+
+    def _learn(self, parts: Sequence[Batch]) -> dict[str, float]:
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        advantages = columns[Postprocessing.ADVANTAGES]
+        columns[Postprocessing.ADVANTAGES] = (advantages - advantages.mean()) / max(TINY, advantages.std())
+        steps, config = len(advantages), self.config
+        results = self.learner_group.update(
+            batch=MultiAgentBatch({DEFAULT_MODULE_ID: SampleBatch(columns)}, env_steps=steps),
+            timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: 0},
+            num_epochs=config.num_epochs,
+            minibatch_size=min(config.minibatch_size, steps),
+            shuffle_batch_per_epoch=config.shuffle_batch_per_epoch,
+        )
+        self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        learned = results[0][DEFAULT_MODULE_ID]
+        return {name: float(value.peek()) for name, value in learned.items()}
 
 
 @contextmanager
-def algorithm_of(config: RunConfig, spread: Spread, bridge: str | None) -> Iterator[PPO]:
+def algorithm_of(config: RunConfig, spread: Spread, bridge: str | None) -> Iterator[RacerPPO]:
     """Runners that gather, and a learner in this process. Nothing is left of them at the end."""
-    logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # its import has set it otherwise
-    algorithm: PPO = ppo_config(config, spread, RunnerSettings.of(spread.of_one(config), bridge)).build_algo()
+    logging.getLogger("ray.rllib").setLevel(logging.CRITICAL)  # its import has set it otherwise
+    algorithm: RacerPPO = ppo_config(config, spread, RunnerSettings.of(spread.of_one(config), bridge)).build_algo()
     try:
         yield algorithm
     finally:
@@ -40,25 +115,22 @@ def algorithm_of(config: RunConfig, spread: Spread, bridge: str | None) -> Itera
 
 def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> Any:
     """settings: of each runner."""
-    ppo: Any = PPOConfig()
+    ppo: Any = PPOConfig(RacerPPO)
     ppo.environment(
         RacerVectorEnv,
         env_config={SETTINGS: settings},
         observation_space=OBSERVATION_SPACE,
         action_space=ACTION_SPACE,
         disable_env_checking=True,
-        normalize_actions=False,
-        clip_actions=True,
     )
     ppo.env_runners(
         env_runner_cls=CarRunner,
         num_env_runners=spread.runners,
         num_envs_per_env_runner=settings.config.num_cars,
         rollout_fragment_length=config.n_steps,
-        batch_mode="truncate_episodes",
         create_env_on_local_worker=False,
     )
-    ppo.learners(num_learners=0)
+    ppo.learners(num_learners=0, learner_class=RacerLearner)
     ppo.rl_module(
         rl_module_spec=RLModuleSpec(
             module_class=RacerModule,
@@ -85,7 +157,6 @@ def _set_training(ppo: Any, config: RunConfig) -> None:
     """As stable-baselines3 does it, as far as RLlib can."""
     steps = config.num_cars * config.n_steps
     ppo.training(
-        learner_class=RacerLearner,
         lr=config.learning_rate,
         gamma=config.gamma,
         lambda_=config.gae_lambda,
@@ -96,7 +167,8 @@ def _set_training(ppo: Any, config: RunConfig) -> None:
         vf_clip_param=math.inf,
         vf_loss_coeff=config.vf_coef,
         entropy_coeff=config.ent_coef,
-        use_kl_loss=False,
+        use_kl_loss=True,
+        kl_coeff=0.0,  # it is told, and not learned from
         grad_clip=config.max_grad_norm,
         grad_clip_by="global_norm",
     )

@@ -6,37 +6,35 @@ every update, so that all that looks after a run finds it there, and it is what 
 
 from __future__ import annotations
 
-from collections import deque
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from ray.rllib.algorithms.ppo import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
-from racer_env.bridge.interface import COMPONENT_KEYS
 from racer_env.errors import RacerError
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.learner import Falling, Model
 from racer_viewer.training.live.policies import PolicyKeeper, driving_tensors
-from racer_viewer.training.metrics import EPISODES, REMEMBERED_EPISODES
+from racer_viewer.training.live.sights import tell
 from racer_viewer.training.overseer import Overseer, Report
-from racer_viewer.training.ray.algorithm import algorithm_of
+from racer_viewer.training.ray.algorithm import Iteration, RacerPPO, algorithm_of
 from racer_viewer.training.ray.learner import Plan
 from racer_viewer.training.ray.machines import ray_running
-from racer_viewer.training.ray.report import Report as RunnerReport
+from racer_viewer.training.ray.runner import Gathered
 from racer_viewer.training.ray.settings import Spread
 from racer_viewer.training.run import Run
 from racer_viewer.training.saved import Checkpoint
 
 PRIMING_TICKS = 200
 """Of a new run's policy, before it learns: nothing is known yet to normalise with."""
-REPORT_SECONDS = 30.0
-"""That runners have to tell what happened."""
+PATIENCE_SECONDS = 60.0
+"""For runners of which none can gather anything any more, in a run where some could before."""
+RETRY_SECONDS = 1.0
 FIGURES = {
     "policy_loss": "train/policy_gradient_loss",
     "vf_loss": "train/value_loss",
@@ -49,22 +47,26 @@ FIGURES = {
 
 
 class RayRun(Run):
-    """One run on Ray; see `Run`."""
+    """One run on Ray; see `Run`.
+
+    bridges: addresses of servers whose cars runners drive instead of their own, with commas between them.
+    """
 
     def __init__(
         self,
         config: RunConfig,
         runs: Path,
         checkpoint: Checkpoint | None = None,
-        bridge_url: str | None = None,
+        bridges: str | None = None,
         spread: Spread | None = None,
     ) -> None:
-        self.spread = spread or Spread()
-        self._bridges = bridge_url
-        super().__init__(self.spread.of_all(config), runs, checkpoint, bridge_url and bridge_url.split(",")[0])
-        self._returns = deque[float](maxlen=REMEMBERED_EPISODES)
-        self._lengths = deque[int](maxlen=REMEMBERED_EPISODES)
-        self.on_iteration: Callable[[PPO], None] = lambda algorithm: None
+        self.spread, self._bridges = spread or Spread(), bridges
+        super().__init__(self.spread.of_all(config), runs, checkpoint)
+        self._troubles: set[str] = set()
+        """What some runners could not gather for, lately."""
+        self._gathered_at: float | None = None
+        """When something was gathered last, by time.monotonic."""
+        self.on_iteration: Callable[[RacerPPO], None] = lambda algorithm: None
         """Called after every one, for those who measure or disturb."""
 
     @property
@@ -94,48 +96,66 @@ class RayRun(Run):
             self._hand_over(algorithm, model, env)
             self._watch = Overseer(self, model, env, report)
             callbacks = CallbackList([*companions, self._watch])
-            callbacks.init_callback(model)
+            for each in (self.metrics, callbacks):
+                each.init_callback(model)
             callbacks.on_training_start({}, {})
             self._iterate(algorithm, model, env, callbacks, keeper)
             callbacks.on_training_end()
 
     def _iterate(
-        self, algorithm: PPO, model: Model, env: VecNormalize, callbacks: CallbackList, keeper: PolicyKeeper
+        self, algorithm: RacerPPO, model: Model, env: VecNormalize, callbacks: CallbackList, keeper: PolicyKeeper
     ) -> None:
         while model.num_timesteps < self.config.timesteps and not self._stopped:
             keeper.offer(lambda: _record(keeper, model, env), model.num_timesteps)
-            result = algorithm.train()
-            reports = algorithm.env_runner_group.foreach_env_runner(
-                "take_report", local_env_runner=False, timeout_seconds=REPORT_SECONDS
-            )
-            model.num_timesteps += _steps_of(result)
-            self._take_over(algorithm, model)
-            self._take_reports(reports, model, env)
-            self._note_figures(result, reports, model)
-            self._prepare(algorithm, model, env)
+            algorithm.train()
             self.on_iteration(algorithm)
+            iteration = algorithm.last
+            self._note_troubles(iteration)
+            if not iteration.gathered:
+                continue
+            model.num_timesteps += iteration.steps
+            self._take_over(algorithm, model)
+            for each in iteration.gathered:
+                self._take(each, model.num_timesteps, env)
+            self._note_figures(iteration, model)
+            self._prepare(algorithm, model, env)
+            self.story.tick()
             callbacks.on_rollout_end()
             callbacks.on_step()
             model.logger.dump(model.num_timesteps)
         keeper.keep(_record(keeper, model, env), model.num_timesteps)
 
-    def _hand_over(self, algorithm: PPO, model: Model, env: VecNormalize) -> None:
-        """What the model knows, to the learner and from there to all runners."""
+    def _note_troubles(self, iteration: Iteration) -> None:
+        """Where nobody gathers, wait for a while; not at the beginning, when it never went well yet."""
+        assert self._watch is not None
+        texts = {each.text for each in iteration.troubles}
+        for text in sorted(texts - self._troubles):
+            self._watch.tell_problem(f"a runner cannot go on, and tries again: {text}")
+        self._troubles = texts
+        if iteration.died:
+            self._watch.tell_problem(f"{iteration.died} of {self.spread.runners} runners died, and will be replaced")
+        now = time.monotonic()
+        if iteration.gathered:
+            self._gathered_at = now
+            return
+        if self._gathered_at is None or now - self._gathered_at > PATIENCE_SECONDS:
+            raise RacerError(f"no runner drives: {min(texts, default='all of them died')}")
+        time.sleep(RETRY_SECONDS)
+
+    def _hand_over(self, algorithm: RacerPPO, model: Model, env: VecNormalize) -> None:
+        """What the model knows, to the learner."""
         policy, optimiser = model.policy.state_dict(), model.policy.optimizer.state_dict()
         plan = self._plan(model, env)
         algorithm.learner_group.foreach_learner(lambda learner: learner.begin_with(policy, optimiser, plan))
-        algorithm.env_runner_group.sync_weights(
-            from_worker_or_learner_group=algorithm.learner_group, timeout_seconds=REPORT_SECONDS, inference_only=True
-        )
 
-    def _prepare(self, algorithm: PPO, model: Model, env: VecNormalize) -> None:
+    def _prepare(self, algorithm: RacerPPO, model: Model, env: VecNormalize) -> None:
         plan = self._plan(model, env)
         algorithm.learner_group.foreach_learner(lambda learner: learner.prepare(plan))
 
-    def _take_over(self, algorithm: PPO, model: Model) -> None:
+    def _take_over(self, algorithm: RacerPPO, model: Model) -> None:
         """What the learner knows now, into the model."""
         (answer,) = algorithm.learner_group.foreach_learner(lambda learner: learner.state_of_policy())
-        policy, optimiser = answer.get() if hasattr(answer, "get") else answer
+        policy, optimiser = answer.get()
         model.policy.load_state_dict(policy)
         model.policy.optimizer.load_state_dict(optimiser)
 
@@ -151,65 +171,29 @@ class RayRun(Run):
             clip_obs=config.clip_obs,
         )
 
-    def _take_reports(self, reports: Sequence[RunnerReport], model: Model, env: VecNormalize) -> None:
-        steps, story, metrics = model.num_timesteps, self.story, self.metrics
-        for each in reports:
-            if each.observations is not None and each.returns is not None:
-                for running, seen in ((_observed(env), each.observations), (env.ret_rms, each.returns)):
-                    running.update_from_moments(seen.mean, seen.var, seen.count)
-            story.laps(each.laps, steps, each.lap_circuits or None)
-            story.sectors(each.sectors, steps, each.sector_circuits or None)
-            metrics.laps += len(each.laps)
-            metrics.best_lap = min([*each.laps, *([metrics.best_lap] if metrics.best_lap else [])], default=None)
-            metrics.episodes += len(each.episode_returns)
-            self._returns.extend(each.episode_returns)
-            self._lengths.extend(each.episode_lengths)
-        if "first gate" not in story.known and any(each.passed_a_gate for each in reports):
-            story.event("first gate", "First gate", steps)
-        if "first lap" not in story.known and (laps := [(each, lap) for each in reports for lap in each.laps[:1]]):
-            self._tell_first_lap(*laps[0], steps)
-        story.tick()
+    def _take(self, gathered: Gathered, steps: int, env: VecNormalize) -> None:
+        """What one runner tells of its driving."""
+        for running, seen in ((_observed(env), gathered.observations), (env.ret_rms, gathered.returns)):
+            running.update_from_moments(seen.mean, seen.var, seen.count)
+        report = gathered.report
+        self.metrics.add(report.driven, report.components / report.steps)
+        tell(report.sights, self.story, self.config.circuits, steps)
 
-    def _tell_first_lap(self, report: RunnerReport, lap: float, steps: int) -> None:
-        names = self.config.circuits
-        where = f" on {names[report.lap_circuits[0]]}" if report.lap_circuits and len(names) > 1 else ""
-        self.story.event("first lap", f"First lap: {lap:.2f} s{where}", steps)
-
-    def _note_figures(self, result: Mapping[str, Any], reports: Sequence[RunnerReport], model: Model) -> None:
+    def _note_figures(self, iteration: Iteration, model: Model) -> None:
         """By the names that the other engine has for them, so that all charts know them."""
+        self.metrics.on_rollout_end()
         record = model.logger.record
-        steps = max(1, sum(each.steps for each in reports))
-        means = np.sum([each.components for each in reports] or [np.zeros(len(COMPONENT_KEYS))], axis=0) / steps
-        for key, value in zip(COMPONENT_KEYS, means.tolist(), strict=True):
-            record(f"reward/{key}", value)
-        laps = [lap for each in reports for lap in each.laps]
-        if laps:
-            record("racer/mean_lap_time_sec", float(np.mean(laps)))
-            record("racer/best_lap_time_sec", min(laps))
-        ended = sum(len(each.episode_returns) for each in reports)
-        record(EPISODES, ended)
-        if ended:
-            record("racer/completion_rate", sum(each.completed for each in reports) / ended)
-            record("rollout/ep_rew_mean", float(np.mean(self._returns)))
-            record("rollout/ep_len_mean", float(np.mean(self._lengths)))
-        learned = result.get("learners", {}).get("default_policy", {})
         for name, known in FIGURES.items():
-            if name in learned:
-                record(known, float(learned[name]) * (-1.0 if name == "entropy" else 1.0))
+            if name in iteration.figures:
+                record(known, iteration.figures[name] * (-1.0 if name == "entropy" else 1.0))
         record("train/learning_rate", float(model.policy.optimizer.param_groups[0]["lr"]))
         record("train/std", float(model.policy.log_std.detach().exp().mean()))  # type: ignore[operator]
-        record("ray/runners", len(reports))
-        for name, seconds in result.get("timers", {}).items():
-            if isinstance(seconds, float | int):
-                record(f"ray/{name}_sec", float(seconds))
-        record("ray/gathering_sec", max((each.seconds for each in reports), default=0.0))
+        record("ray/runners", len(iteration.gathered))
+        record("ray/driving_sec", max(each.seconds for each in iteration.gathered))
+        record("ray/gathering_sec", iteration.gathering)
+        record("ray/learning_sec", iteration.learning)
         record("time/total_timesteps", model.num_timesteps)
         record("time/time_elapsed", self.story.seconds)
-
-
-def _steps_of(result: Mapping[str, Any]) -> int:
-    """That were gathered and learned from in an iteration; 0 if all runners failed."""
-    return int(result.get("env_runners", {}).get("num_env_steps_sampled", 0))
 
 
 def _prime(model: Model, env: VecNormalize) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
+from racer_env.bridge.dialogue import TOKEN_VARIABLE
 from racer_env.errors import ConfigError
 from racer_viewer.training.config import RunConfig
 
@@ -57,4 +58,4 @@ class RunnerSettings:
     def of(cls, config: RunConfig, bridge: str | None) -> RunnerSettings:
         """bridge: an address, or several with commas between them."""
         bridges = tuple(each.strip() for each in (bridge or "").split(",") if each.strip())
-        return cls(config, bridges, os.environ.get("RACER_BRIDGE_TOKEN") if bridges else None)
+        return cls(config, bridges, os.environ.get(TOKEN_VARIABLE) if bridges else None)

@@ -8,13 +8,14 @@ from contextlib import ExitStack, closing, contextmanager
 from stable_baselines3.common.callbacks import BaseCallback
 
 from racer_viewer.training.live.conductor import Conductor
-from racer_viewer.training.live.files import LOG_FILE, STORY_FILE
+from racer_viewer.training.live.files import LOG_FILE
 from racer_viewer.training.live.orders import Orders
+from racer_viewer.training.live.reading import load_curves
 from racer_viewer.training.live.swarm_callback import SwarmCallback
 from racer_viewer.training.live.swarm_file import SwarmWriter
 from racer_viewer.training.overseer import Progress
 from racer_viewer.training.run import Outcome, Run
-from racer_viewer.training.saved import remove_run, write_config
+from racer_viewer.training.saved import latest_model, remove_run, write_config
 
 
 @contextmanager
@@ -31,7 +32,7 @@ def at_a_terminal(training: Run) -> Iterator[Orders]:
             (folder / LOG_FILE).unlink(missing_ok=True)  # last words of another learner
             yield orders
     finally:
-        if is_new and not (folder / STORY_FILE).exists():
+        if is_new and latest_model(folder) is None and not load_curves(folder).last_steps:
             remove_run(folder)
 
 

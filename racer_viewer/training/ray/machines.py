@@ -6,11 +6,13 @@ import logging
 import os
 import shutil
 import signal
+import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
 
 from racer_env.errors import RacerError
 
@@ -21,6 +23,9 @@ OBJECT_STORE_BYTES = 256 * 2**20
 """Of a Ray on this machine. What runners send in an iteration is a few megabytes."""
 TASK_PROCESSES_CPUS = 1
 """Beside those of the runners: the learner's."""
+QUIET: Mapping[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+STDERR = 2
+"""The number of that file."""
 
 
 def check_ray() -> None:
@@ -44,22 +49,11 @@ def ray_running(address: str | None, processes: int) -> Iterator[None]:
         yield
         return
     session, on_sigterm = None, signal.getsignal(signal.SIGTERM)
-    try:
+    with _nothing_on_stderr():
         if address is None:
-            context = ray.init(
-                address="local",
-                num_cpus=max(os.cpu_count() or 1, processes + TASK_PROCESSES_CPUS),
-                object_store_memory=OBJECT_STORE_BYTES,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
-            session = context.address_info["session_dir"]
+            session = _start(processes)
         else:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        where = "on this machine" if address is None else f"at {address}"
-        raise RacerError(f"no Ray could be reached {where}: {str(error).splitlines()[0]}") from None
+            _connect(address)
     if callable(on_sigterm) and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, on_sigterm)  # Ray has put its own there, which ends a run without saving it
     try:
@@ -68,6 +62,51 @@ def ray_running(address: str | None, processes: int) -> Iterator[None]:
         ray.shutdown()
         if session is not None:
             shutil.rmtree(session, ignore_errors=True)  # logs and sockets, which Ray leaves
+
+
+def _start(processes: int) -> str:
+    """A Ray on this machine, and the folder that it leaves."""
+    import ray
+
+    try:
+        context = ray.init(
+            address="local",
+            num_cpus=max(os.cpu_count() or 1, processes + TASK_PROCESSES_CPUS),
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            **QUIET,
+        )
+    except (RuntimeError, ValueError, OSError) as error:
+        raise RacerError(f"no Ray could be started on this machine: {_first_line(error)}") from None
+    return str(context.address_info["session_dir"])
+
+
+def _connect(address: str) -> None:
+    import ray
+
+    try:
+        ray.init(address=address, **QUIET)
+    except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
+        hint = "" if "RAY_AUTH_MODE" in os.environ else " (if that cluster wants a token, set RAY_AUTH_MODE=token)"
+        raise RacerError(f"no Ray cluster could be reached at {address}: {_first_line(error)}{hint}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+@contextmanager
+def _nothing_on_stderr() -> Iterator[None]:
+    """Ray's compiled part writes there whatever its level of logging is; what matters comes as an exception."""
+    sys.stderr.flush()
+    before = os.dup(STDERR)
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), STDERR)
+    try:
+        yield
+    finally:
+        os.dup2(before, STDERR)
+        os.close(before)
 
 
 def _be_quiet() -> None:

@@ -27,7 +27,7 @@ from racer_viewer.training.ray.learner import Plan
 from racer_viewer.training.ray.machines import ray_running
 from racer_viewer.training.ray.runner import Gathered
 from racer_viewer.training.ray.settings import Spread
-from racer_viewer.training.run import Run
+from racer_viewer.training.run import Outcome, Run
 from racer_viewer.training.saved import Checkpoint
 
 PRIMING_TICKS = 200
@@ -74,6 +74,15 @@ class RayRun(Run):
         """Its cars are in other processes always."""
         return True
 
+    def learn(
+        self,
+        report: Report = lambda progress: None,
+        companions: Sequence[BaseCallback] = (),
+        on_problem: Callable[[str], None] = lambda text: None,
+    ) -> Outcome:
+        with ray_running(self.spread.address, self.spread.runners):
+            return super().learn(report, companions, on_problem)
+
     def change_weights(self, weights: Mapping[str, float], steps: int) -> None:
         raise RacerError("the rewards of a run on Ray cannot be changed while it learns")
 
@@ -89,7 +98,6 @@ class RayRun(Run):
         model.set_logger(self._logger(model, f"_{done}" if done else ""))
         with ExitStack() as open_things:
             open_things.callback(model.logger.close)
-            open_things.enter_context(ray_running(self.spread.address, self.spread.runners))
             algorithm = open_things.enter_context(algorithm_of(self.config, self.spread, self._bridges))
             if not done and not self.config.begin_from:
                 _prime(model, env)
@@ -128,19 +136,18 @@ class RayRun(Run):
     def _note_troubles(self, iteration: Iteration) -> None:
         """Where nobody gathers, wait for a while; not at the beginning, when it never went well yet."""
         assert self._watch is not None
-        texts = {each.text for each in iteration.troubles}
+        texts, now = {each.text for each in iteration.troubles}, time.monotonic()
+        if iteration.gathered:
+            self._gathered_at = now
+        elif self._gathered_at is None or now - self._gathered_at > PATIENCE_SECONDS:
+            raise RacerError(f"no runner drives: {min(texts, default='all of them died')}")
         for text in sorted(texts - self._troubles):
             self._watch.tell_problem(f"a runner cannot go on, and tries again: {text}")
         self._troubles = texts
         if iteration.died:
             self._watch.tell_problem(f"{iteration.died} of {self.spread.runners} runners died, and will be replaced")
-        now = time.monotonic()
-        if iteration.gathered:
-            self._gathered_at = now
-            return
-        if self._gathered_at is None or now - self._gathered_at > PATIENCE_SECONDS:
-            raise RacerError(f"no runner drives: {min(texts, default='all of them died')}")
-        time.sleep(RETRY_SECONDS)
+        if not iteration.gathered:
+            time.sleep(RETRY_SECONDS)
 
     def _hand_over(self, algorithm: RacerPPO, model: Model, env: VecNormalize) -> None:
         """What the model knows, to the learner."""

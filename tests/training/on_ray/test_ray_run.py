@@ -12,6 +12,7 @@ import torch
 
 pytest.importorskip("ray", reason="python run.py --with ray test …")
 
+from ray_cluster import cluster
 from ray_processes import Program, wait_until
 
 from racer_env.engine import load_circuit
@@ -227,6 +228,32 @@ def test_runners_drive_the_cars_of_a_bridge_that_wants_a_token(tmp_path: Path, m
         outcome = ray_run(tmp_path, bridge=f"{url},{url}", timesteps=1024).learn()
     assert outcome.finished
     assert load_curves(outcome.folder).values["ray/runners"].tolist() == [2.0] * 4
+
+
+def test_a_run_without_its_bridge_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    command = ["train", "--engine", "ray", "--bridge", "ws://127.0.0.1:9", "--num-cars", 8, "--data-dir", tmp_path]
+    program = Program(*command, "--name", "alone", log=tmp_path / "log")
+    try:
+        assert program.wait() == 2
+    finally:
+        program.kill()
+    last = program.output.splitlines()[-1]
+    assert last.startswith("racer-viewer: no runner drives: cannot connect to ws://127.0.0.1:9")
+    assert not (tmp_path / "runs" / "alone").exists()
+
+
+def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    with cluster(tmp_path / "cluster.log") as address:
+        command = ["train", "--engine", "ray", "--address", address, "--runners", 2, "--num-cars", 8, *SETTINGS]
+        program = Program(*command, "--timesteps", 2048, "--data-dir", tmp_path, "--name", "far", log=tmp_path / "log")
+        try:
+            assert program.wait() == 0, program.output
+        finally:
+            program.kill()
+    curves = load_curves(tmp_path / "runs" / "far")
+    assert curves.values["ray/runners"].tolist() == [2.0] * 8
+    assert load_agent(tmp_path / "runs" / "far" / "far.zip").info.timesteps == 2048
 
 
 def test_a_model_that_ray_taught_goes_on_with_the_other_engine(tmp_path: Path) -> None:

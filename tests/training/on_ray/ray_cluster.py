@@ -1,0 +1,60 @@
+"""A Ray cluster of two nodes, both on this machine."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+from ray_processes import wait_until
+
+NODE = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
+MEMORY = 100 * 2**20
+"""For objects, of each node [bytes]."""
+GRACE = 30.0
+"""For a node to end [s]."""
+
+
+@contextmanager
+def cluster(log: Path) -> Iterator[str]:
+    """Its address for clients: `ray://…`. The head has one processor, the other node two."""
+    head, client = free_ports(2)
+    with ExitStack() as nodes:
+        begin = ("--head", f"--port={head}", f"--ray-client-server-port={client}", "--include-dashboard=false")
+        nodes.enter_context(node(log, *begin, "--num-cpus=1"))
+        wait_until(lambda: answers(head) and answers(client), "the head")
+        nodes.enter_context(node(log, f"--address=127.0.0.1:{head}", "--num-cpus=2"))
+        yield f"ray://127.0.0.1:{client}"
+
+
+@contextmanager
+def node(log: Path, *arguments: str) -> Iterator[None]:
+    ports = ("--min-worker-port=0", "--max-worker-port=0", f"--object-store-memory={MEMORY}")
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            [*NODE, *ports, *arguments], stdout=file, stderr=file, env={**os.environ, "RAY_AUTH_MODE": "token"}
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+        process.kill()
+        process.wait()
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as sockets:
+        found = [sockets.enter_context(closing(socket.socket())) for _ in range(count)]
+        for each in found:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in found]
+
+
+def answers(port: int) -> bool:
+    with suppress(OSError), closing(socket.create_connection(("127.0.0.1", port), 1.0)):
+        return True
+    return False

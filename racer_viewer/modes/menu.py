@@ -30,6 +30,7 @@ class MenuScreen(ListScreen):
     """Play, watch, train, and so on, with a bundled agent driving behind it as soon as the engine is ready."""
 
     see_through = False
+    way_back = "To the menu"
 
     def __init__(self, app: Stage) -> None:
         super().__init__(app, _items(app))

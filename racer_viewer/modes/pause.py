@@ -26,7 +26,7 @@ class PauseScreen(ListScreen):
                 Button("Restart", "From the line again", do=self._restart),
                 Button("Finish", "Results so far, and a replay if you want one", do=self._finish),
                 Button("Settings", do=lambda: app.push(SettingsScreen(app))),
-                Button("To the menu", "What was driven is not kept", do=self._leave),
+                Button(app.way_out, "What was driven is not kept", do=app.leave_race),
             ],
         )
         self._play = play
@@ -44,8 +44,3 @@ class PauseScreen(ListScreen):
     def _finish(self) -> None:
         self.app.pop()
         self._play.finish()
-
-    def _leave(self) -> None:
-        from racer_viewer.modes.menu import MenuScreen
-
-        self.app.back_to(MenuScreen)

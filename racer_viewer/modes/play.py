@@ -114,7 +114,7 @@ class PlayScreen(RaceScreen):
                     self.finish()
 
     def finish(self) -> None:
-        """Show the results; from there it goes on to another race or back to the menu."""
+        """Show the results; from there it goes on to another race or back to where this one began."""
         self.app.push(ResultsScreen(self.app, self))
 
     def draw(self, surface: pygame.Surface, share: float) -> None:

@@ -38,7 +38,7 @@ class ResultsScreen(ListScreen):
             [
                 Button("Again", "From the line, same opponents", do=self._again),
                 Button("Save replay", "Keep it as a file, to watch or to send", do=self._save),
-                Button("To the menu", do=self._leave),
+                Button(app.way_out, do=app.leave_race),
             ],
         )
         if self._news:
@@ -50,7 +50,7 @@ class ResultsScreen(ListScreen):
         return circuit.name if circuit else ""
 
     def back(self) -> None:
-        self._leave()
+        self.app.leave_race()
 
     def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         theme = self.app.theme
@@ -146,8 +146,3 @@ class ResultsScreen(ListScreen):
 
     def _save(self) -> None:
         keep_replay(self.app, self._race.replay())
-
-    def _leave(self) -> None:
-        from racer_viewer.modes.menu import MenuScreen
-
-        self.app.back_to(MenuScreen)

@@ -33,6 +33,8 @@ class Screen:
     see_through = False
     typing = False
     """Whether letters are taken as letters, so that no key means anything else."""
+    way_back = ""
+    """How the way out of a race that began here is called; empty if it leads on, to a screen further below."""
 
     def __init__(self, app: Stage) -> None:
         self.app = app
@@ -112,7 +114,19 @@ class Stage:
 
     def back_to(self, kind: type[Screen]) -> None:
         """Close screens until one of this kind is on top."""
-        while self.screens and not isinstance(self.screens[-1], kind):
+        self._close_until(lambda screen: isinstance(screen, kind))
+
+    @property
+    def way_out(self) -> str:
+        """Of a race, in words: where `leave_race` leads to."""
+        return next((screen.way_back for screen in reversed(self.screens) if screen.way_back), "Leave")
+
+    def leave_race(self) -> None:
+        """Close screens until one that has a way back to it is on top."""
+        self._close_until(lambda screen: bool(screen.way_back))
+
+    def _close_until(self, stays: Callable[[Screen], bool]) -> None:
+        while self.screens and not stays(self.screens[-1]):
             self.screens.pop().closed()
         if self.top is not None:
             self.top.shown()

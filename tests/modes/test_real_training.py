@@ -47,7 +47,9 @@ def test_a_newcomer_trains_an_agent_and_races_it(screen: XvfbScreen, tmp_path: P
         press(screen, "Return")  # Race it
         wait_for(lambda: eyes.see() is not None, "the race")
         assert app.poll() is None
-        press(screen, "Escape", "Up", "Return")  # to the menu
+        press(screen, "Escape", "Up", "Return")  # back to the end of the training
+        time.sleep(0.5)
+        press(screen, "Up", "Return")  # to the menu
         time.sleep(0.5)
         press(screen, "Escape")
         assert app.wait(LIMIT) == 0

@@ -13,6 +13,9 @@ from run_folders import make_run, make_story
 from racer_env.engine import load_circuit
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.curves import Curves
+from racer_viewer.modes.menu import MenuScreen
+from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.train import pictures as train_pictures
 from racer_viewer.modes.train.best_laps import best_lap, best_laps
 from racer_viewer.modes.train.end import TrainEndScreen
@@ -190,6 +193,27 @@ def test_the_whole_of_a_long_problem_can_be_read(person: Person, train: TrainScr
         pictures.append(pygame.surfarray.array3d(person.picture())[:, :220])
         person.app.stage.pop()
     assert (pictures[0] != pictures[1]).any()
+
+
+def test_a_race_against_what_was_learned_leads_back_to_the_end_of_the_training(
+    person: Person, train: TrainScreen
+) -> None:
+    end = TrainEndScreen(person.app.stage, train)
+    person.app.stage.push(end)
+    person.choose("Race it")
+    person.until_top(PlayScreen)
+    person.press("escape")
+    person.choose("Back to the training")
+    assert person.top(TrainEndScreen) is end
+    person.choose("Race it")
+    person.until_top(PlayScreen)
+    person.press("escape")
+    person.choose("Finish")
+    person.top(ResultsScreen)
+    person.press("escape")
+    assert person.top(TrainEndScreen) is end
+    person.choose("To the menu")
+    person.top(MenuScreen)
 
 
 def test_swarm_and_curves_take_turns_and_wait_when_a_picture_takes_long(

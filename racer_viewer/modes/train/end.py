@@ -22,6 +22,7 @@ class TrainEndScreen(ListScreen):
     """Over the last picture of it. Going back leads to the timeline over the whole training."""
 
     darkness = 200
+    way_back = "Back to the training"
     subtitle_lines = 4
 
     def __init__(self, app: Stage, train: TrainScreen) -> None:

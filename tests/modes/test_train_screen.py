@@ -60,6 +60,27 @@ def test_the_first_click_starts_the_quick_preset(person: Person) -> None:
     assert setup.config.algo == "sac"
 
 
+def test_a_circuit_can_be_chosen_only_where_the_preset_has_none_of_its_own(person: Person) -> None:
+    person.choose("Train")
+    setup = person.top(TrainSetupScreen)
+    person.go_to("Preset")
+    person.press("right")
+    before, chosen = setup.config.tracks, person.app.stage.settings.circuit
+    person.go_to("Circuits")
+    fixed = setup.list.item
+    assert fixed is not None
+    assert (fixed.value, fixed.enabled) == ("26 of the preset", False)
+    x, y = setup.list._rows[setup.list.chosen].center
+    person.press("right", "return")
+    person.click(x, y)
+    assert (setup.config.tracks, person.app.stage.settings.circuit) == (before, chosen)
+    person.go_to("Preset")
+    person.press("right")
+    person.go_to("Circuit")
+    person.press("right")
+    assert setup.config.tracks == ("track-02",), "the specialist learns where it is told to"
+
+
 def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person: Person) -> None:
     screen = training(person, quick(timesteps=30_000))
     pid = screen.run.pid

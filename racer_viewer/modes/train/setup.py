@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from racer_viewer.modes.choose import CircuitChooser
 from racer_viewer.modes.message import MessageScreen
@@ -13,6 +14,9 @@ from racer_viewer.packaged import can_train, how_to_train
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.presets import DEFAULT_PRESET, PRESETS, preset
 from racer_viewer.ui.items import Button, Choice, Item
+
+if TYPE_CHECKING:
+    import pygame
 
 ALGORITHMS = ("ppo", "sac")
 CARS = (8, 16, 32, 64, 128, 256)
@@ -38,16 +42,7 @@ class TrainSetupScreen(CircuitChooser):
         self._cars = Choice("Cars", "That learn at the same time", options=[str(count) for count in CARS])
         self._steps = Choice("Steps", "Of all cars together", options=[f"{count:,}" for count in STEPS])
         self._begin = Button("Start", do=self._start)
-        items: list[Item] = [
-            self._begin,
-            self._chosen_circuit,
-            self._algorithm,
-            self._preset,
-            self._cars,
-            self._steps,
-            Button("Runs", "See, compare, resume or delete what was learned before", do=self._see_runs),
-        ]
-        self.list.items = items
+        self._runs = Button("Runs", "See, compare, resume or delete what was learned before", do=self._see_runs)
         self._take_algorithm(0)
 
     @property
@@ -55,8 +50,13 @@ class TrainSetupScreen(CircuitChooser):
         """Of the run that would start now."""
         algo, name = self._chosen_preset
         config = preset(algo, name)
-        tracks = config.tracks if len(config.tracks) > 1 else (self.where,)
+        tracks = config.tracks if _has_its_own(config) else (self.where,)
         return replace(config, tracks=tracks, num_cars=CARS[self._cars.chosen], timesteps=STEPS[self._steps.chosen])
+
+    def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
+        """The chosen circuit, where it is the one that is learned on."""
+        if self._chosen_circuit in self.list.items:
+            super().draw_beside(surface, area)
 
     @property
     def _chosen_preset(self) -> tuple[str, str]:
@@ -74,10 +74,10 @@ class TrainSetupScreen(CircuitChooser):
         self._preset.hint = ABOUT.get(name, "")
         knows = f"with what {config.begin_from} knows" if config.begin_from else "from nothing"
         self._begin.hint = f"Learning begins {knows}"
-        if len(config.tracks) > 1:
-            self._begin.hint += f", on {len(config.tracks)} circuits of the preset"
         self._cars.chosen = CARS.index(config.num_cars)
         self._steps.chosen = STEPS.index(FIRST_STEPS if name == DEFAULT_PRESET and algo == "ppo" else config.timesteps)
+        circuit = _fixed_circuits(config) if _has_its_own(config) else self._chosen_circuit
+        self.list.items = [self._begin, circuit, self._algorithm, self._preset, self._cars, self._steps, self._runs]
 
     def _start(self) -> None:
         if can_train():
@@ -87,3 +87,19 @@ class TrainSetupScreen(CircuitChooser):
 
     def _see_runs(self) -> None:
         self.app.push(RunsScreen(self.app))
+
+
+def _has_its_own(config: RunConfig) -> bool:
+    """Whether a preset says itself where to learn; one circuit only stands for any."""
+    return len(config.tracks) > 1
+
+
+def _fixed_circuits(config: RunConfig) -> Item:
+    """In place of the choice of a circuit, where there is none."""
+    count = f"{len(config.circuits)} of the preset"
+    return Button(
+        "Circuits",
+        "This preset learns on circuits of its own: the other ones let you choose",
+        enabled=False,
+        note=count,
+    )

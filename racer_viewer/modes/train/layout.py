@@ -16,7 +16,7 @@ class Layout(Enum):
     """In the order in which one key goes through them."""
 
     ALL = "everything"
-    SHOWCASE = "the newest policy"
+    SHOWCASE = "the policy that drives"
     SWARM = "all cars that learn"
     CURVES = "curves"
 

@@ -186,7 +186,7 @@ class TrainScreen(DrivingScreen):
     def tick(self, controls: Controls) -> None:
         self._waited += 1
         self.showcase.weigh(self.run.weights)
-        self.policy.take_newest()
+        self.policy.keep_up()
         self.camera.zooms = self.layout is not Layout.ALL
         speed = float(self.after.car["speed"])
         self.show(self.showcase.step(self._wheel.turn(controls, speed)))
@@ -230,10 +230,11 @@ class TrainScreen(DrivingScreen):
             keep_replay(self.app, self.showcase.race.replay())
 
     def race_it(self, on: bool) -> None:
-        """The person against the newest policy."""
+        """The person against the policy that drives."""
         self._wheel.let_go()
         self.showcase.let_drive(on)
-        self.app.say("You race the newest policy" if on else "The newest policy drives alone")
+        driver = self.policy.driver
+        self.app.say(f"You race {driver}" if on else f"{driver[0].upper()}{driver[1:]} drives again")
 
     def closing(self, then: Callable[[], None]) -> Screen | None:
         """What becomes of it? Nothing is to be asked once it has ended."""

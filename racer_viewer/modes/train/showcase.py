@@ -1,4 +1,4 @@
-"""The newest policy of a run, driving in real time; beside it an earlier one, or the person."""
+"""A policy of a run, the newest unless another was chosen, in real time; beside it an earlier one, or the person."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class Showcase:
     ) -> None:
         self._circuit, self._run, self._palette, self._player = circuit, run, palette, player
         self._weights = dict(weights)
+        self._name = NOW
         self._newest: Agent | None = None
         self._earlier: tuple[str, Agent] | None = None
         self.person_drives = False
@@ -56,9 +57,17 @@ class Showcase:
     def swap(self, newest: Agent) -> None:
         """From the next tick on this one drives, from where the one before it is."""
         first, self._newest = self._newest is None, newest
-        self._set_agent(self._race.cars[-1 if self.person_drives else 0], newest)
+        car = self._driven
+        car.entrant = replace(car.entrant, agent=newest)
         if first:
             self.restart()
+
+    def call(self, name: str) -> None:
+        """What is written at the car of the policy that drives, from now on."""
+        if name != self._name:
+            self._name = name
+            car = self._driven
+            car.entrant = replace(car.entrant, name=name)
 
     def compare(self, name: str, earlier: Agent | None) -> None:
         """An earlier policy drives beside it, as a ghost; None takes it away."""
@@ -98,7 +107,7 @@ class Showcase:
     def step(self, action: Action) -> Snapshot:
         """One tick, with the person's action."""
         self._race.step(action if self.person_drives else (0.0, 0.0, 0.0))
-        newest = self._race.cars[-1 if self.person_drives else 0]
+        newest = self._driven
         self._stood = self._stood + 1 if newest.ending else 0
         stuck = newest.ticks - (newest.passed[-1] if newest.passed else 0) > STUCK_TICKS
         if not self.person_drives and (stuck or self._stood > AFTER_ALL_STAND):
@@ -111,6 +120,11 @@ class Showcase:
     def close(self) -> None:
         self._race.close()
 
+    @property
+    def _driven(self) -> RaceCar:
+        """The car that the policy drives."""
+        return self._race.cars[-1 if self.person_drives else 0]
+
     def _reopen(self) -> None:
         self._race.close()
         self._stood = 0
@@ -122,7 +136,7 @@ class Showcase:
     def _entrants(self) -> list[Entrant]:
         """Who drives now, the followed one first."""
         palette = self._palette
-        newest = Entrant(NOW, palette.player, self._newest)
+        newest = Entrant(self._name, palette.player, self._newest)
         if self.person_drives:
             return [Entrant(self._player, palette.player), replace(newest, colour=palette.cars[0])]
         ghosts = [Entrant(self._earlier[0], palette.cars[0], self._earlier[1], ghost=True)] if self._earlier else []
@@ -134,7 +148,3 @@ class Showcase:
         if self._run.progress_in_units:
             weights["progress"] *= load_circuit(self._circuit).length / PAID_UNITS
         return {"weights": weights, "episode": UNHURRIED}
-
-    @staticmethod
-    def _set_agent(car: RaceCar, agent: Agent) -> None:
-        car.entrant = replace(car.entrant, agent=agent)

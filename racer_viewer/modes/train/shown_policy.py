@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from racer_env.errors import RacerError
-from racer_viewer.modes.train.showcase import Showcase
+from racer_viewer.modes.train.showcase import NOW, Showcase
 from racer_viewer.training.live import WatchedRun
 
 LIVE = ("starting", "learning", "paused")
@@ -24,6 +24,18 @@ class ShownPolicy:
         self._chosen: int | None = None
 
     @property
+    def driver(self) -> str:
+        """Which one drives, in words."""
+        learned = self._learned_in_words
+        return f"the policy after {learned} steps" if learned else "the newest policy"
+
+    @property
+    def beside(self) -> str:
+        """Which one drives beside it as a ghost, in words; empty for none."""
+        alone = self._chosen is None or self.steps == self._learned or self._showcase.person_drives
+        return "" if alone else f"the one at {steps_in_words(self.steps)}"
+
+    @property
     def is_newest(self) -> bool:
         return self._chosen is None
 
@@ -37,6 +49,12 @@ class ShownPolicy:
         """Moment of the training that is shown: of the chosen policy, else now."""
         policies, chosen = self._run.curves.policies, self._chosen
         return self._run.steps if chosen is None or chosen >= len(policies) else round(float(policies[chosen]))
+
+    def keep_up(self) -> None:
+        """Once per tick: the newest drives, and the one that drives is called what it is."""
+        self.take_newest()
+        learned = self._learned_in_words
+        self._showcase.call(f"at {learned}" if learned else NOW)
 
     def take_newest(self) -> None:
         """The policy of the last update drives on from where the one before it was."""
@@ -84,6 +102,17 @@ class ShownPolicy:
             self._showcase.compare("", None)
         else:
             self._showcase.compare(f"at {steps_in_words(self.steps)}", self._run.policy(number))
+
+    @property
+    def _learned(self) -> int | None:
+        """Steps that the one at the wheel has learned for."""
+        agent = self._showcase.newest
+        return None if agent is None else agent.info.timesteps
+
+    @property
+    def _learned_in_words(self) -> str:
+        """Empty while it learns: the one at the wheel is the newest then, and soon another."""
+        return "" if self._learned is None or self._run.state in LIVE else steps_in_words(self._learned)
 
     def _guarded(self, do: Callable[[], None]) -> None:
         """What cannot be read is told, and something else goes on driving."""

@@ -8,9 +8,8 @@ import pygame
 
 from racer_viewer.modes.train.best_laps import best_lap
 from racer_viewer.modes.train.pace import name_of
-from racer_viewer.modes.train.shown_policy import steps_in_words
 from racer_viewer.ui.paint import STATUS_HEIGHT, Words, status_line
-from racer_viewer.ui.theme import Theme
+from racer_viewer.ui.theme import Colour, Theme
 
 if TYPE_CHECKING:
     from racer_viewer.modes.train.screen import TrainScreen
@@ -70,14 +69,16 @@ def words_of(train: TrainScreen) -> Words:
         (f"{run.steps_per_second:,.0f} steps/s" if train.lives else "", palette.faint),
         (name_of(run.pace) if train.lives else "", palette.faint),
         (best_lap(run.curves, train.circuit), palette.text),
-        (_policy(train), palette.faint if train.policy.is_newest else palette.accent),
+        _policy(train),
     )
     return [each for each in words if each[0]]
 
 
-def _policy(train: TrainScreen) -> str:
-    """Which one drives."""
-    age = train.policy.age
-    if not train.policy.is_newest:
-        return f"the policy after {steps_in_words(train.policy.steps)} steps"
-    return "" if age is None else f"policy {age:.0f} s old"
+def _policy(train: TrainScreen) -> tuple[str, Colour]:
+    """Which one drives; while it learns, how old that is, and which one drives beside it."""
+    policy, palette = train.policy, train.app.theme.palette
+    if policy.beside:
+        return f"beside it {policy.beside}", palette.accent
+    if policy.age is not None:
+        return f"policy {policy.age:.0f} s old", palette.faint
+    return ("", palette.faint) if policy.is_newest else (policy.driver, palette.accent)

@@ -12,12 +12,10 @@ from run_folders import make_run, make_story
 
 from racer_env.engine import load_circuit
 from racer_viewer.agents import CHAMPION, load_agent
-from racer_viewer.curves import Curves
 from racer_viewer.modes.menu import MenuScreen
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.train import pictures as train_pictures
-from racer_viewer.modes.train.best_laps import best_lap, best_laps
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.layout import Layout
 from racer_viewer.modes.train.menu import WeightsScreen
@@ -244,17 +242,6 @@ def test_after_the_end_cars_drive_on_the_circuit_that_is_shown(person: Person) -
     cars = train._cars()
     assert cars is not None
     assert set(cars.cars["track"].tolist()) == {1}
-
-
-def test_a_lap_is_the_best_of_its_circuit_only() -> None:
-    laps = np.array([[100.0, 6.5], [200.0, 12.25], [300.0, 12.0]])
-    one = Curves(laps=laps, circuits=("track-01",), lap_circuits=np.zeros(3))
-    assert best_lap(one, "track-01") == "best lap 6.50 s"
-    many = replace(one, circuits=("track-01", "track-02", "track-03"), lap_circuits=np.array([0.0, 1.0, 1.0]))
-    assert best_lap(many, "track-02") == "best lap 12.00 s on track-02"
-    assert best_lap(many, "track-03") == "no lap yet on track-03"
-    assert best_laps(many) == "best laps 6.50 s on track-01, 12.00 s on track-02"
-    assert best_laps(Curves()) == ""
 
 
 def test_policies_are_dragged_through_along_a_chart(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:

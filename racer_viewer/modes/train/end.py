@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from racer_viewer.modes.lists import ListScreen
 from racer_viewer.modes.play import open_play
 from racer_viewer.modes.screen import Stage
-from racer_viewer.modes.train.best_laps import best_laps
+from racer_viewer.modes.train.best_laps import best_policy, best_steps, fastest_laps
 from racer_viewer.modes.train.more_steps import MoreStepsScreen
+from racer_viewer.modes.train.shown_policy import steps_in_words
 from racer_viewer.modes.watch import open_watch
 from racer_viewer.ui.items import Button, Item
 
@@ -38,13 +39,14 @@ class TrainEndScreen(ListScreen):
         run = self._train.run
         if run.problem:
             return run.problem
-        return f"{run.config.name}: {run.steps:,} steps, {best_laps(run.curves) or 'no whole lap yet'}"
+        laps = filter(None, (best_policy(run.curves), fastest_laps(run.curves)))
+        return f"{run.config.name}: {run.steps:,} steps; {'; '.join(laps) or 'no whole lap yet'}"
 
     def _items(self, app: Stage) -> list[Item]:
         items: list[Item] = []
         if self._train.best_model() is not None:
             items += [
-                Button("Race it", "You against what it has learned", do=self._race),
+                Button("Race it", f"You against {self._learned()}", do=self._race),
                 Button("Watch it", "With all that it sees and wants", do=self._watch),
             ]
             items.append(self._resuming())
@@ -53,6 +55,11 @@ class TrainEndScreen(ListScreen):
             Button("To the menu", do=self._leave),
         ]
         return items
+
+    def _learned(self) -> str:
+        """What is raced and watched, in words."""
+        steps = best_steps(self._train.run.curves)
+        return "what it has learned" if steps is None else f"its best policy, after {steps_in_words(steps)} steps"
 
     def _resuming(self) -> Button:
         if self._train.run.state == "finished":

@@ -13,7 +13,7 @@ from racer_viewer.modes.behind import Behind
 from racer_viewer.modes.lists import ListScreen
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import MENU_KEYS, Key, Stage
-from racer_viewer.modes.train.best_laps import best_laps
+from racer_viewer.modes.train.best_laps import best_policy, fastest_laps
 from racer_viewer.modes.train.more_steps import MoreStepsScreen
 from racer_viewer.modes.train.run_facts import RunFacts, RunsLookout
 from racer_viewer.render.plots import SmallCurve
@@ -31,13 +31,13 @@ COLUMNS = (
     Column("algorithm", 0.13),
     Column("circuit", 0.17),
     Column("steps", 0.14, right=True),
-    Column("best lap", 0.12, right=True),
+    Column("fastest lap", 0.12, right=True),
     Column("date", 0.14, right=True),
 )
 NONE, NO_OTHER, READING = "None yet: Train starts one", "There is no other run to compare with", "Looking for runs"
 LEARNING = "learning now: Enter brings it back"
 PER_CIRCUIT = "several"
-"""Instead of a best lap, where the hint has one for every circuit."""
+"""Instead of a fastest lap, where the hint has one for every circuit."""
 SMALL_HEIGHT = 200
 """Of the curve of the chosen run, at scale 1 [px]."""
 
@@ -219,8 +219,8 @@ def _row(facts: RunFacts, do: Callable[[], None]) -> Row:
     config, curves = facts.config, facts.curves
     several = len(config.circuits) > 1
     circuit = f"{len(config.circuits)} circuits" if several else config.tracks[0]
-    best = "–" if not len(curves.laps) else PER_CIRCUIT if several else f"{curves.laps[:, 1].min():.2f}"
+    fastest = "–" if not len(curves.laps) else PER_CIRCUIT if several else f"{curves.laps[:, 1].min():.2f}"
     date = f"{datetime.fromtimestamp(facts.changed):%Y-%m-%d}"
-    cells = (config.algo.upper(), circuit, f"{facts.steps:,}", best, date)
-    hints = (LEARNING if facts.learning else "", best_laps(curves) if several else "")
+    cells = (config.algo.upper(), circuit, f"{facts.steps:,}", fastest, date)
+    hints = (LEARNING if facts.learning else "", best_policy(curves), fastest_laps(curves) if several else "")
     return Row(facts.folder.name, "; ".join(filter(None, hints)), cells=cells, do=do)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pygame
 
-from racer_viewer.modes.train.best_laps import best_lap
+from racer_viewer.modes.train.best_laps import lap_words
 from racer_viewer.modes.train.pace import name_of
 from racer_viewer.ui.paint import STATUS_HEIGHT, Words, status_line
 from racer_viewer.ui.theme import Colour, Theme
@@ -68,7 +68,7 @@ def words_of(train: TrainScreen) -> Words:
         (f"{run.steps:,} of {run.total:,} steps", palette.text),
         (f"{run.steps_per_second:,.0f} steps/s" if train.lives else "", palette.faint),
         (name_of(run.pace) if train.lives else "", palette.faint),
-        (best_lap(run.curves, train.circuit), palette.text),
+        (lap_words(run.curves, train.circuit), palette.text),
         _policy(train),
     )
     return [each for each in words if each[0]]

@@ -155,7 +155,7 @@ def _laps(runs: Sequence[Curves], palette: Palette, circuit: str) -> Content:
         best = colour if several else palette.accent
         lines.append(
             Line(
-                f"{_name(run, runs)} best".strip(),
+                f"{_name(run, runs)} fastest".strip(),
                 best,
                 *running_best(steps, times, span((run,))[1]),
                 False,
@@ -193,7 +193,7 @@ def _latest_laps(dots: Sequence[Dots], lines: Sequence[Line], palette: Palette) 
         for dot, line in there
         for word in (
             (f"last {SECONDS.read(float(dot.ys[-1]))}", palette.text),
-            (f"best {SECONDS.read(float(line.ys[-1]))} s", line.colour),
+            (f"fastest {SECONDS.read(float(line.ys[-1]))} s", line.colour),
         )
     )
 

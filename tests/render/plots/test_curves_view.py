@@ -232,7 +232,7 @@ def test_every_lap_is_a_dot_and_the_best_a_line(run_of: MakeRun) -> None:
     np.testing.assert_array_equal(content.dots[0].ys, run.laps[:, 1])
     assert content.lines[0].ys[-1] == run.laps[:, 1].min()
     assert content.lines[0].xs[-1] == span([run])[1]
-    assert [text for text, _ in content.latest][1] == f"best {run.laps[:, 1].min():.2f} s"
+    assert [text for text, _ in content.latest][1] == f"fastest {run.laps[:, 1].min():.2f} s"
 
 
 def test_a_run_without_laps_shows_those_of_its_figures(run_of: MakeRun) -> None:

@@ -1,0 +1,67 @@
+"""The fastest lap of all cars, and the laps of the policy that is kept as the best: told apart."""
+
+from dataclasses import replace
+
+import numpy as np
+from person import Person
+from run_folders import make_story
+
+from racer_viewer.curves import Curves, Event
+from racer_viewer.modes.train.best_laps import best_policy, fastest_laps, lap_words
+from racer_viewer.modes.train.end import TrainEndScreen
+from racer_viewer.modes.train.runs import RunsScreen
+from racer_viewer.modes.train.screen import TrainScreen, open_run
+from racer_viewer.modes.train.status import words_of
+
+LAPS = np.array([[100.0, 6.5], [200.0, 12.25], [300.0, 12.0]])
+ONE = Curves(laps=LAPS, circuits=("track-01",), lap_circuits=np.zeros(3))
+MANY = replace(ONE, circuits=("track-01", "track-02", "track-03"), lap_circuits=np.array([0.0, 1.0, 1.0]))
+
+
+def found_best(curves: Curves, steps: int) -> Curves:
+    return replace(curves, events=(Event(steps, 1.0, "best", "New best"), Event(300, 2.0, "checkpoint", "Saved")))
+
+
+def test_a_lap_is_the_fastest_of_its_circuit_only() -> None:
+    assert lap_words(ONE, "track-01") == "fastest lap 6.50 s"
+    assert lap_words(MANY, "track-02") == "fastest lap 12.00 s on track-02"
+    assert lap_words(MANY, "track-03") == "no lap yet on track-03"
+    assert fastest_laps(MANY) == "fastest laps 6.50 s on track-01, 12.00 s on track-02"
+    assert fastest_laps(Curves()) == best_policy(Curves()) == best_policy(ONE) == ""
+
+
+def test_the_best_policy_has_the_laps_of_the_moment_when_it_was_found() -> None:
+    assert lap_words(found_best(ONE, 200), "track-01") == "fastest lap 6.50 s, best policy 12.25 s"
+    assert best_policy(found_best(ONE, 200)) == "best policy after 0k steps: 12.25 s"
+    many = found_best(MANY, 200)
+    assert lap_words(many, "track-01") == "fastest lap 6.50 s on track-01"
+    assert best_policy(many) == "best policy after 0k steps: 12.25 s on track-02"
+    assert best_policy(found_best(ONE, 250)) == "best policy after 0k steps"
+
+
+def test_what_the_learner_logged_counts_more_than_a_car_that_lapped_in_the_same_tick() -> None:
+    values = {"eval/lap_track-01": np.array([np.nan, 7.0, 6.25])}
+    logged = replace(found_best(ONE, 200), steps=np.array([100.0, 200.0, 300.0]), values=values)
+    assert lap_words(logged, "track-01") == "fastest lap 6.50 s, best policy 7.00 s"
+
+
+def test_a_faster_lap_of_another_policy_is_not_taken_for_that_of_the_one_that_is_raced(person: Person) -> None:
+    lines = [
+        {"what": "event", "steps": 0, "seconds": 0.0, "kind": "begin", "text": "", "circuits": ["track-01"]},
+        {"what": "laps", "laps": [[100_000, 7.25, 0]], "sectors": []},
+        {"what": "event", "steps": 100_000, "seconds": 1.0, "kind": "best", "text": "New best: track-01 7.25 s"},
+        {"what": "laps", "laps": [[150_000, 6.5, 0]], "sectors": []},
+    ]
+    folder = make_story(person.data, "told", lines)
+    open_run(person.app.stage, folder)
+    train = person.until_top(TrainScreen)
+    assert "fastest lap 6.50 s, best policy 7.25 s" in [words for words, _ in words_of(train)]
+    end = TrainEndScreen(person.app.stage, train)
+    assert "best policy after 100k steps: 7.25 s; fastest lap 6.50 s" in end.subtitle
+    assert end.list.items[0].hint == "You against its best policy, after 100k steps"
+    person.app.stage.pop()
+    runs = RunsScreen(person.app.stage)
+    person.app.stage.push(runs)
+    person.until(lambda: runs.list.items[0].label == "told", "the list")
+    assert runs.list.items[0].cells[3] == "6.50"  # type: ignore[attr-defined]
+    assert runs.list.items[0].hint == "best policy after 100k steps: 7.25 s"

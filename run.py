@@ -11,6 +11,7 @@ Pythons too old for the project read this file as well, to say so: keep it to wh
 """
 
 import hashlib
+import os
 import shutil
 import signal
 import subprocess
@@ -59,10 +60,16 @@ def main(arguments: "list[str]") -> int:
     if script is not None:
         return call(PYTHON, ROOT / script, *arguments[1:])
     if arguments[:1] != ["test"]:
-        return call(PYTHON, "-P", "-m", "racer_viewer", *arguments)
+        return call(PYTHON, "-P", "-m", "racer_viewer", *arguments, env={**os.environ, "RACER_COMMAND": own_command()})
     checks = (("-m", "pytest", *arguments[1:]),) if arguments[1:] else CHECKS
     exit_codes = (call(PYTHON, *check, cwd=ROOT) for check in checks)
     return next(filter(None, exit_codes), 0)
+
+
+def own_command() -> str:
+    """How this file was started, for the hints that the app gives."""
+    extra = ("--with", EXTRA) if EXTRA else ()
+    return subprocess.list2cmdline([Path(sys.executable).name, sys.argv[0], *extra])
 
 
 def fingerprint() -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import TextIO
 from platformdirs import user_cache_path, user_log_path
 
 APP = "racer-viewer"
+COMMAND_VARIABLE = "RACER_COMMAND"
+"""Says how the program was started, where something else than its own command did that, as run.py does."""
 LEARNERS = ("torch", "stable_baselines3")
 LOG_KEPT = 1_000_000
 """A larger log is begun anew [bytes]."""
@@ -57,6 +60,12 @@ def how_to_train() -> str:
 def own_command() -> list[str]:
     """How this program is started once more."""
     return [sys.executable, "-m", "racer_viewer"]
+
+
+def told_command(*arguments: object) -> str:
+    """How a user starts this program with these arguments, for hints: as they have started it themselves."""
+    usual = subprocess.list2cmdline([sys.executable]) if is_packaged() else APP
+    return f"{os.environ.get(COMMAND_VARIABLE) or usual} {subprocess.list2cmdline(map(str, arguments))}".rstrip()
 
 
 def is_packaged() -> bool:

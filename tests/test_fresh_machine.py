@@ -63,6 +63,8 @@ if sys.argv[1:] == ["play"]:
         time.sleep(0.5)
         Path("saved").touch()
         sys.exit()
+if sys.argv[1:] == ["hint"]:
+    sys.exit(os.environ["RACER_COMMAND"])
 print(os.getcwd(), sys.argv[1:])
 sys.exit(7 if sys.argv[1:] == ["fail"] else 0)
 """,
@@ -187,6 +189,11 @@ def test_an_environment_without_its_python_is_made_anew(project: Project) -> Non
 
 def test_other_words_are_handed_to_the_app_in_the_folder_of_the_caller(project: Project) -> None:
     assert project.run("bench", "two words").stdout == f"{project.root.parent} ['bench', 'two words']\n"
+
+
+def test_the_app_hears_how_it_was_started(project: Project) -> None:
+    script = project.root / "run.py"  # in a folder with a space
+    assert project.run("hint").stderr == f'{Path(sys.executable).name} "{script}"\n'
 
 
 def test_the_exit_code_is_that_of_the_app(project: Project) -> None:

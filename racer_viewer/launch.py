@@ -95,7 +95,7 @@ def _begin_training(options: argparse.Namespace) -> Callable[[Stage], None]:
     config = config_of(options)
 
     def open_it(stage: Stage) -> None:
-        from racer_viewer.modes.train.screen import open_training
+        from racer_viewer.modes.train.opening import open_training
 
         open_training(stage, config, tensorboard=options.tensorboard)
 
@@ -110,7 +110,7 @@ def _see_run(options: argparse.Namespace) -> Callable[[Stage], None]:
     where = run_folder(options.attach, data) if options.attach else _check_resume(options, data)
 
     def open_it(stage: Stage) -> None:
-        from racer_viewer.modes.train.screen import open_run, resume_run
+        from racer_viewer.modes.train.opening import open_run, resume_run
 
         if options.attach:
             open_run(stage, where)

@@ -15,8 +15,9 @@ from racer_viewer.modes.train import compared_runs, run_facts
 from racer_viewer.modes.train import runs as runs_screen
 from racer_viewer.modes.train.menu import TrainMenu
 from racer_viewer.modes.train.more_steps import MoreStepsScreen
+from racer_viewer.modes.train.opening import open_run
 from racer_viewer.modes.train.runs import RunsScreen
-from racer_viewer.modes.train.screen import TrainScreen, open_run
+from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.training.live import WatchedRun
 
 

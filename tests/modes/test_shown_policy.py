@@ -7,7 +7,8 @@ from person import Person
 from run_folders import make_story
 
 from racer_viewer.agents import CHAMPION, Agent, load_agent
-from racer_viewer.modes.train.screen import TrainScreen, open_run
+from racer_viewer.modes.train.opening import open_run
+from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.status import words_of
 from racer_viewer.training.live import WatchedRun
 

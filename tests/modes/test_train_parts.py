@@ -19,8 +19,9 @@ from racer_viewer.modes.train import pictures as train_pictures
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.layout import Layout
 from racer_viewer.modes.train.menu import WeightsScreen
+from racer_viewer.modes.train.opening import open_run
 from racer_viewer.modes.train.pace import PACES, name_of, number_of
-from racer_viewer.modes.train.screen import TrainScreen, open_run
+from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.showcase import STUCK_TICKS, Showcase
 from racer_viewer.render.camera import Mode
 from racer_viewer.training.config import PAID_UNITS

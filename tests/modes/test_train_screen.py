@@ -16,8 +16,9 @@ from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.layout import Layout
 from racer_viewer.modes.train.menu import LeaveTrainingScreen, TrainMenu, WeightsScreen
+from racer_viewer.modes.train.opening import open_run, open_training
 from racer_viewer.modes.train.runs import RunsScreen
-from racer_viewer.modes.train.screen import TrainScreen, open_run, open_training
+from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import TrainSetupScreen
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.live import running_learner

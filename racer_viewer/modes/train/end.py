@@ -81,7 +81,7 @@ class TrainEndScreen(ListScreen):
             open_watch(self.app, [model], run.config.tracks[0])
 
     def _resume(self) -> None:
-        from racer_viewer.modes.train.screen import resume_run
+        from racer_viewer.modes.train.opening import resume_run
 
         folder = self._train.run.folder
         self._close_all()

@@ -100,7 +100,7 @@ class TrainMenu(ListScreen):
 
     def _second(self) -> None:
         """The first one's curves come to lie over its own; that one learns on in the background, and Runs has it."""
-        from racer_viewer.modes.train.screen import open_training
+        from racer_viewer.modes.train.opening import open_training
 
         config = self._train.run.config
         self._train.run.detach()

@@ -35,7 +35,7 @@ class MoreStepsScreen(ListScreen):
         return f"From the last that was saved, to {self._done + more:,} steps in all"
 
     def _go_on(self, more: int) -> None:
-        from racer_viewer.modes.train.screen import resume_run
+        from racer_viewer.modes.train.opening import resume_run
 
         self.app.pop()
         self._before()

@@ -149,12 +149,12 @@ class RunsScreen(ListScreen):
             self.app.pop()
             self._choose(facts.folder)
         else:
-            from racer_viewer.modes.train.screen import open_run
+            from racer_viewer.modes.train.opening import open_run
 
             open_run(self.app, facts.folder, [each for each in self._marked if each != facts.folder])
 
     def _resume(self, facts: RunFacts) -> None:
-        from racer_viewer.modes.train.screen import resume_run
+        from racer_viewer.modes.train.opening import resume_run
 
         if facts.learning:
             self.app.say("It is learning already: Enter brings it back")

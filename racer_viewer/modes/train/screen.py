@@ -11,8 +11,6 @@ from racer_viewer.curves import Curves, Swarm
 from racer_viewer.modes.driving import DrivingScreen
 from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.key_line import draw_keys
-from racer_viewer.modes.loading import open_safely
-from racer_viewer.modes.opening import open_behind
 from racer_viewer.modes.screen import Key, Screen, Stage
 from racer_viewer.modes.train.compared_runs import ComparedRuns
 from racer_viewer.modes.train.end import TrainEndScreen
@@ -26,10 +24,8 @@ from racer_viewer.modes.train.policy_swarm import PolicySwarm
 from racer_viewer.modes.train.showcase import Showcase
 from racer_viewer.modes.train.shown_policy import LIVE, ShownPolicy, steps_in_words
 from racer_viewer.modes.train.status import TrainStatus
-from racer_viewer.modes.train.tensorboard import show_tensorboard
 from racer_viewer.modes.train.timeline import note_on
 from racer_viewer.modes.wheel import Wheel
-from racer_viewer.training.config import RunConfig
 from racer_viewer.training.live import WatchedRun
 from racer_viewer.training.saved import latest_model
 from racer_viewer.ui.intents import Controls, Do, Intent
@@ -40,51 +36,6 @@ from racer_viewer.ui.timeline import Timeline
 DOT_TICKS = 24
 USUAL_SHAPE = 16 / 9
 """Of a window, width to height."""
-
-
-def open_training(app: Stage, config: RunConfig, compared: Sequence[Path] = (), tensorboard: bool = False) -> None:
-    """Begin a run and see it, with the curves of others over its own."""
-
-    def begin() -> TrainScreen:
-        screen = _screen_of(app, WatchedRun.start(config, app.data / "runs"), compared)
-        if tensorboard:
-            show_tensorboard(screen.run.folder, app.say)
-        return screen
-
-    open_safely(app, begin)
-
-
-def open_run(app: Stage, folder: Path, compared: Sequence[Path] = ()) -> None:
-    """See a run that is learning, or that has learned, with the curves of others over its own."""
-    _open_behind(app, f"Opening {folder.name}", lambda: WatchedRun.attach(folder), WatchedRun.detach, compared)
-
-
-def resume_run(app: Stage, folder: Path, timesteps: int | None = None) -> None:
-    """Learn on from the last that was saved, to so many steps in all; None is what it was told to."""
-    _open_behind(app, f"Resuming {folder.name}", lambda: WatchedRun.go_on(folder, timesteps), WatchedRun.close)
-
-
-def _open_behind(
-    app: Stage,
-    words: str,
-    open_it: Callable[[], WatchedRun],
-    undo: Callable[[WatchedRun], None],
-    compared: Sequence[Path] = (),
-) -> None:
-    """undo: what becomes of the run if the user leaves before it is there."""
-    open_behind(app, words, open_it, lambda run: _screen_of(app, run, compared), undo)
-
-
-def _screen_of(app: Stage, run: WatchedRun, compared: Sequence[Path] = ()) -> TrainScreen:
-    """A run that cannot be shown does not go on unseen."""
-    try:
-        screen = TrainScreen(app, run)
-        for folder in compared:
-            screen.compare_with(folder)
-        return screen
-    except BaseException:
-        run.close()
-        raise
 
 
 class TrainScreen(DrivingScreen):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from racer_viewer.modes.choose import CircuitChooser
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.train.opening import open_training
 from racer_viewer.modes.train.runs import RunsScreen
-from racer_viewer.modes.train.screen import open_training
 from racer_viewer.packaged import can_train, how_to_train
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.presets import DEFAULT_PRESET, PRESETS, preset

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,8 +97,9 @@ def _begin_training(options: argparse.Namespace) -> Callable[[Stage], None]:
 
     def open_it(stage: Stage) -> None:
         from racer_viewer.modes.train.opening import open_training
+        from racer_viewer.modes.train.terminal import tell_terminal
 
-        open_training(stage, config, tensorboard=options.tensorboard)
+        open_training(stage, config, tensorboard=options.tensorboard, opened=tell_terminal)
 
     return open_it
 
@@ -111,11 +113,12 @@ def _see_run(options: argparse.Namespace) -> Callable[[Stage], None]:
 
     def open_it(stage: Stage) -> None:
         from racer_viewer.modes.train.opening import open_run, resume_run
+        from racer_viewer.modes.train.terminal import tell_terminal
 
         if options.attach:
-            open_run(stage, where)
+            open_run(stage, where, opened=partial(tell_terminal, own=False))
         else:
-            resume_run(stage, where, options.timesteps)
+            resume_run(stage, where, options.timesteps, opened=tell_terminal)
         if options.tensorboard:
             from racer_viewer.modes.train.tensorboard import show_tensorboard
 

@@ -11,6 +11,7 @@ from racer_viewer.modes.lists import ListScreen
 from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.screen import Stage
 from racer_viewer.modes.settings_screen import SettingsScreen
+from racer_viewer.modes.train.fate import Fate
 from racer_viewer.modes.train.layout import Layout
 from racer_viewer.modes.train.pace import PACE_NAMES, number_of
 from racer_viewer.modes.train.tensorboard import show_tensorboard
@@ -73,7 +74,7 @@ class TrainMenu(ListScreen):
             Button(
                 "Reward weights", "Change them and see what they do", do=lambda: app.push(WeightsScreen(app, train))
             ),
-            Button("Stop and save", "What it knows is kept", do=partial(self._do, lambda: train.run.stop())),
+            Button("Stop and save", "What it knows is kept", do=partial(self._do, lambda: train.decide(Fate.STOPPED))),
             Button("Stop and discard", "Nothing of this run is left", do=self._ask_discard),
             Button("A second run beside it", "With the same settings and another seed", do=self._second),
             *self._always(app),
@@ -103,7 +104,7 @@ class TrainMenu(ListScreen):
         from racer_viewer.modes.train.opening import open_training
 
         config = self._train.run.config
-        self._train.run.detach()
+        self._train.decide(Fate.LEARNS_ON)
         self.app.pop()
         self.app.pop()
         open_training(self.app, replace(config, seed=config.seed + 1, name=""), compared=[self._train.run.folder])
@@ -139,7 +140,7 @@ class DiscardScreen(MessageScreen):
 
     def _discard(self) -> None:
         self.app.pop()
-        self._train.run.stop(discard=True)
+        self._train.decide(Fate.DISCARDED)
         self._then()
 
 
@@ -161,11 +162,11 @@ class LeaveTrainingScreen(MessageScreen):
         )
 
     def _detach(self) -> None:
-        self._train.run.detach()
+        self._train.decide(Fate.LEARNS_ON)
         self._go()
 
     def _stop(self) -> None:
-        self._train.run.stop()
+        self._train.decide(Fate.STOPPED)
         self._go()
 
     def _discard(self) -> None:

@@ -15,6 +15,7 @@ from racer_viewer.modes.screen import Key, Screen, Stage
 from racer_viewer.modes.train.compared_runs import ComparedRuns
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.event_panel import EventPanel
+from racer_viewer.modes.train.fate import Fate
 from racer_viewer.modes.train.layout import Layout, gaps, panes
 from racer_viewer.modes.train.menu import LARGEST_SMOOTHING, LeaveTrainingScreen, TrainMenu
 from racer_viewer.modes.train.mouse import TrainMouse
@@ -62,6 +63,10 @@ class TrainScreen(DrivingScreen):
         self._told_end = run.state not in LIVE
         self.places: dict[Layout, pygame.Rect] = {}
         """Of the parts that are shown, as they were drawn last."""
+        self.fate: Fate | None = None
+        """As it was decided here."""
+        self.on_closed: list[Callable[[], None]] = []
+        """Called when it is."""
 
     def _new_showcase(self, app: Stage) -> Showcase:
         run = self.run
@@ -196,6 +201,16 @@ class TrainScreen(DrivingScreen):
         self._others.close()
         self.run.close()
         self.showcase.close()
+        for told in self.on_closed:
+            told()
+
+    def decide(self, fate: Fate) -> None:
+        """What becomes of the run from now on."""
+        self.fate = fate
+        if fate is Fate.LEARNS_ON:
+            self.run.detach()
+        else:
+            self.run.stop(discard=fate is Fate.DISCARDED)
 
     def best_model(self) -> Path | None:
         """The fastest so far; else the last that was saved."""

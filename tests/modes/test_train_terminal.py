@@ -1,0 +1,136 @@
+"""What a window that trains says at the terminal that it was opened from."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from person import Person
+from run_folders import make_run, make_story
+from xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
+
+from racer_env.engine import Simulation, load_circuit
+from racer_viewer.modes.train.fate import Fate
+from racer_viewer.modes.train.opening import open_run
+from racer_viewer.modes.train.screen import TrainScreen
+from racer_viewer.modes.train.terminal import tell_terminal
+from racer_viewer.training.live import WatchedRun
+
+END: dict[str, Any] = {"what": "event", "seconds": 1.0, "kind": "end", "text": ""}
+
+
+@pytest.fixture(autouse=True)
+def started_by_its_own_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RACER_COMMAND", raising=False)
+
+
+def opened(person: Person, folder: Path, own: bool = True) -> TrainScreen:
+    open_run(person.app.stage, folder, opened=lambda screen: tell_terminal(screen, own))
+    return person.until_top(TrainScreen)
+
+
+def words_at_its_end(person: Person, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    person.app.stage.pop()
+    return capsys.readouterr().out
+
+
+def test_the_folder_is_told_at_once_and_how_to_go_on_at_the_end(
+    person: Person, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make_story(person.data, "mine", [{**END, "steps": 4096, "outcome": "stopped"}])
+    opened(person, folder)
+    assert capsys.readouterr().out == f"Learned in {folder}\n"
+    words = words_at_its_end(person, capsys)
+    assert words == f"Stopped after 4,096 steps. Go on with: racer-viewer train --resume {folder}\n"
+
+
+def test_a_run_that_has_finished_can_be_watched(person: Person, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_story(person.data, "mine", [{**END, "steps": 4096, "outcome": "finished"}])
+    opened(person, folder)
+    model = folder / "mine_best.zip"
+    words = words_at_its_end(person, capsys)
+    assert words == f"Finished after 4,096 steps. Watch it with: racer-viewer watch {model}\n"
+
+
+@pytest.mark.parametrize(
+    ("fate", "words"),
+    [
+        (Fate.DISCARDED, "Discarded after 16,384 steps"),
+        (Fate.LEARNS_ON, "It learns on without a window. See it with: racer-viewer train --attach {folder}"),
+        (Fate.STOPPED, "Stopped after 16,384 steps. Go on with: racer-viewer train --resume {folder}"),
+    ],
+)
+def test_what_was_decided_about_it_is_told(
+    fate: Fate, words: str, person: Person, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_run(person.data, "mine")
+    screen = opened(person, folder, own=False)
+    monkeypatch.setattr(WatchedRun, "state", "learning")
+    screen.decide(fate)
+    assert words_at_its_end(person, capsys) == words.format(folder=folder) + "\n"
+
+
+def test_nothing_is_claimed_about_a_run_that_somebody_else_has_started(
+    person: Person, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_run(person.data, "mine")
+    opened(person, folder, own=False)
+    monkeypatch.setattr(WatchedRun, "state", "learning")
+    assert words_at_its_end(person, capsys) == f"See it with: racer-viewer train --attach {folder}\n"
+
+
+def test_a_problem_comes_with_the_way_on(person: Person, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_run(person.data, "mine")
+    screen = opened(person, folder)
+    screen.run.problem = "The learner ended unexpectedly."
+    assert words_at_its_end(person, capsys) == "The learner ended unexpectedly.\n", "there is nothing to go on from"
+    (folder / "mine_best.zip").rename(folder / "mine_4096_steps.zip")
+    screen = opened(person, folder)
+    screen.run.problem = "The learner ended unexpectedly."
+    words = f"The learner ended unexpectedly. Go on with: racer-viewer train --resume {folder}\n"
+    assert words_at_its_end(person, capsys) == words
+
+
+class Gone:
+    """A terminal that was closed."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+    flush = close = write
+
+
+@pytest.mark.parametrize("stdout", [None, Gone()])
+def test_nobody_needs_to_hear_it(stdout: object, person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", stdout)
+    opened(person, make_run(person.data, "mine"))
+    person.frames(2)
+    person.app.stage.pop()
+    monkeypatch.undo()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")
+def test_a_window_that_is_interrupted_has_said_where_its_run_is_and_how_to_go_on(
+    screen: XvfbScreen, tmp_path: Path
+) -> None:
+    Simulation(load_circuit("track-01"))  # compiled here, so that the app need not
+    data = tmp_path / "data"
+    command = [sys.executable, "-m", "racer_viewer", "--data-dir", str(data), "train", "--name", "mine"]
+    environment = {**screen.environment, "RACER_COMMAND": "python3 run.py"}
+    app = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        folder = data / "runs" / "mine"
+        wait_for(lambda: (folder / "policies.bin").is_file(), "the first update", LIMIT)
+        app.send_signal(signal.SIGINT)
+        out, err = app.communicate(timeout=LIMIT)
+        first, last = out.splitlines()
+        assert first == f"Learning in {folder}"
+        assert last.endswith(f"Go on with: python3 run.py train --resume {folder}")
+        assert "Traceback" not in err
+    finally:
+        app.kill()
+        app.wait()

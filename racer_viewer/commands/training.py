@@ -97,6 +97,12 @@ def _add_tune(verbs: Any) -> None:
         "--trials", type=positive(int), default=16, metavar="N", help="settings to try (default: %(default)s)"
     )
     tune.add_argument("--address", metavar="RAY", help="of a Ray cluster: auto or ray://HOST:10001")
+    tune.add_argument(
+        "--runners",
+        type=positive(int),
+        metavar="N",
+        help="each trial learns as train --engine ray does, with so many processes that drive (default: in one)",
+    )
     add_run_options(tune)
     add_data_folder(tune, "what was found")
     tune.set_defaults(run=_run_tune)

@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from rich.progress import Progress as Bar
 from racer_env.engine import load_config
 from racer_env.errors import RacerError
 from racer_viewer.folders import data_folder
+from racer_viewer.packaged import told_command
 from racer_viewer.progress import prepare_engine
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config, parse_settings
 
@@ -72,9 +73,9 @@ def run(options: argparse.Namespace) -> int:
     print(f"Learning in {training.folder}", flush=True)
     if options.tensorboard:
         print(f"Its figures: tensorboard --logdir {training.folder}", flush=True)
-    engine = " --engine ray" if options.engine == "ray" else ""
-    how_to_go_on = f"Go on with: racer-viewer train --resume {training.folder}{engine}"
-    with _signals_stop(training.stop) as received:
+    engine = ("--engine", "ray") if options.engine == "ray" else ()
+    how_to_go_on = f"Go on with: {told_command('train', '--resume', training.folder, *engine)}"
+    with signals_stop(training.stop) as received:
         try:
             outcome = _learn(training)
         except OSError as error:
@@ -126,8 +127,8 @@ def _learn(training: Run) -> Outcome:
 
 
 @contextmanager
-def _signals_stop(stop: Any) -> Iterator[list[int]]:
-    """SIGINT and SIGTERM end the run in good order; a second Ctrl-C at once."""
+def signals_stop(stop: Callable[[], object]) -> Iterator[list[int]]:
+    """SIGINT and SIGTERM end what goes on in good order; a second Ctrl-C at once. Those that came are in the list."""
     received: list[int] = []
 
     def handle(number: int, frame: FrameType | None) -> None:

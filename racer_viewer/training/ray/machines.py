@@ -110,12 +110,13 @@ def _nothing_on_stderr() -> Iterator[None]:
 
 
 def _be_quiet() -> None:
-    """Before the first import: no figures to Ray's makers, and no pages of advice between a run's own lines."""
+    """Before the first import: no figures to Ray's makers, no pages of advice between a run's own lines, no Ctrl-C."""
     for name, value in (
         ("RAY_USAGE_STATS_ENABLED", "0"),
         ("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"),
         ("RAY_AIR_NEW_OUTPUT", "0"),
         ("RAY_BACKEND_LOG_LEVEL", "fatal"),
+        ("TUNE_DISABLE_SIGINT_HANDLER", "1"),
     ):
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", category=DeprecationWarning)

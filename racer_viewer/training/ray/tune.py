@@ -1,22 +1,27 @@
 """`racer-viewer tune`: many short runs with other settings, side by side on Ray Tune; those that lag behind end early.
 
-A trial is a run of the usual learner in one process: as many of them learn at once as there are cores. The first one
-has the settings as they are, so that the best one is never worse than these.
+A trial is a run of the usual learner in one process, unless it is to have runners of its own: as many of them learn at
+once as there are cores. The first one has the settings as they are, so that the best one is never worse than these.
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.evaluation import Evaluation, evaluate, score
 from racer_viewer.training.ray.machines import ray_running
+from racer_viewer.training.ray.settings import Spread
+
+if TYPE_CHECKING:
+    from racer_viewer.training.run import Run
 
 NO_LAP = 1000.0
 """No lap [s] is as long; above it is what stands for one where a circuit is not lapped cleanly yet."""
@@ -69,7 +74,7 @@ class Trial:
 
     number: int
     settings: Settings
-    curve: tuple[tuple[int, float], ...]
+    curve: tuple[tuple[int, float], ...] = ()
     problem: str = ""
 
     @property
@@ -79,6 +84,9 @@ class Trial:
     @property
     def steps(self) -> int:
         return self.curve[-1][0] if self.curve else 0
+
+
+Trials = Sequence[Trial]
 
 
 def lap_of(evaluation: Sequence[Evaluation]) -> float:
@@ -95,33 +103,60 @@ def draw_settings(trials: int, seed: int) -> list[Settings]:
 
 
 def search(
-    config: RunConfig, trials: int, address: str | None, on_result: Callable[[int, int, float], None]
-) -> list[Trial]:
-    """All trials, the best first. on_result: hears of each evaluation the trial's number, its steps and lap."""
+    config: RunConfig,
+    trials: int,
+    spread: Spread | None,
+    address: str | None,
+    on_result: Callable[[Trials], None],
+    is_stopped: Callable[[], bool],
+) -> Trials:
+    """All trials, the best first.
+
+    spread: of each trial over runners; None learns within the trial's own process. on_result: hears after each
+    evaluation what all trials are like now. is_stopped: whether to end it, and return what was found so far.
+    """
     config = replace(config, name="", evaluate_every=max(1, config.timesteps // EVALUATIONS), checkpoint_every=0)
-    drawn = draw_settings(trials, config.seed)
-    with ray_running(address, processes=1), tempfile.TemporaryDirectory(prefix="racer-tune-") as folder:
-        found = _run_trials(config, drawn, folder, on_result)
-    return sorted(found, key=lambda each: (each.best, each.number))
+    found = [Trial(number, settings) for number, settings in enumerate(draw_settings(trials, config.seed))]
+    runners = 0 if spread is None else spread.runners
+    with ray_running(address, runners), tempfile.TemporaryDirectory(prefix="racer-tune-") as folder:
+        problems = _run_trials(config, found, spread, folder, on_result, is_stopped)
+    return ranked(replace(each, problem=problems.get(each.number, "")) for each in found)
+
+
+def ranked(trials: Iterable[Trial]) -> Trials:
+    return sorted(trials, key=lambda each: (each.best, each.number))
 
 
 def _run_trials(
-    config: RunConfig, drawn: Sequence[Settings], folder: str, on_result: Callable[[int, int, float], None]
-) -> list[Trial]:
+    config: RunConfig,
+    found: list[Trial],
+    spread: Spread | None,
+    folder: str,
+    on_result: Callable[[Trials], None],
+    is_stopped: Callable[[], bool],
+) -> dict[int, str]:
+    """Adds to what is found of each. Returns why trials failed, by their number."""
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler
 
-    curves: dict[int, list[tuple[int, float]]] = {number: [] for number in range(len(drawn))}
-
     class Listener(tune.Callback):
         def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Mapping[str, Any], **_: Any) -> None:
-            number, steps, lap = int(trial.config[TRIAL]), int(result[STEPS]), float(result[LAP])
-            curves[number].append((steps, lap))
-            on_result(number, steps, lap)
+            number, point = int(trial.config[TRIAL]), (int(result[STEPS]), float(result[LAP]))
+            found[number] = replace(found[number], curve=(*found[number].curve, point))
+            on_result(ranked(found))
 
+    class Stopper(tune.Stopper):
+        def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
+            return False
+
+        def stop_all(self) -> bool:
+            return is_stopped()
+
+    learn = tune.with_parameters(_learn, base=config.to_json(), drawn=[each.settings for each in found], spread=spread)
+    processes = [{"CPU": 1.0}] * (1 if spread is None else 1 + spread.runners)
     tuner = tune.Tuner(
-        tune.with_resources(tune.with_parameters(_learn, base=config.to_json(), drawn=list(drawn)), {"cpu": 1}),
-        param_space={TRIAL: tune.grid_search(list(range(len(drawn))))},
+        tune.with_resources(learn, tune.PlacementGroupFactory(processes)),
+        param_space={TRIAL: tune.grid_search(list(range(len(found))))},
         tune_config=tune.TuneConfig(
             metric=LAP,
             mode="min",
@@ -132,40 +167,45 @@ def _run_trials(
                 reduction_factor=KEPT,
             ),
         ),
-        run_config=tune.RunConfig(storage_path=folder, verbose=0, callbacks=[Listener()]),
+        run_config=tune.RunConfig(storage_path=folder, verbose=0, callbacks=[Listener()], stop=Stopper()),
     )
-    problems = {int(each.config[TRIAL]): str(each.error).strip().splitlines()[-1] for each in tuner.fit() if each.error}
-    return [
-        Trial(number, settings, tuple(curves[number]), problems.get(number, ""))
-        for number, settings in enumerate(drawn)
-    ]
+    ended = [each for each in tuner.fit() if each.error]
+    return {int(each.config[TRIAL]): str(each.error).strip().splitlines()[-1] for each in ended}
 
 
-def _learn(trial: Mapping[str, Any], base: str, drawn: Sequence[Settings]) -> None:
+def _learn(trial: Mapping[str, Any], base: str, drawn: Sequence[Settings], spread: Spread | None) -> None:
     """In a process of Ray: one trial, to its end or until it is ended."""
-    import json
-
     from ray import tune
 
     from racer_viewer.agents import load_agent
     from racer_viewer.training.overseer import EVALUATED_LAPS, EVALUATED_TRACKS
-    from racer_viewer.training.run import Run
 
     config = parse_run_config({**json.loads(base), **drawn[trial[TRIAL]]})
     told: list[tuple[Evaluation, ...]] = [()]
+    told_steps = [0]
 
     def tell(evaluation: tuple[Evaluation, ...], steps: int) -> None:
-        if evaluation and evaluation is not told[0]:
-            told[0] = evaluation
+        if evaluation and evaluation is not told[-1]:
+            told.append(evaluation)
+            told_steps.append(steps)
             tune.report({LAP: lap_of(evaluation), STEPS: steps})
 
     with tempfile.TemporaryDirectory(prefix="racer-trial-") as folder:
-        run = Run(config, Path(folder))
+        run = _run_of(config, Path(folder), spread)
         run.folder.mkdir(parents=True)
         outcome = run.learn(lambda progress: tell(progress.evaluation, progress.steps))
         assert outcome.model is not None
-        agent, tracks = load_agent(outcome.model), run.tracks[:EVALUATED_TRACKS]
-        tell(
-            tuple(evaluate(agent.act, tracks, config=config.rewards, enough_laps=EVALUATED_LAPS)),
-            outcome.steps,
-        )
+        if outcome.steps > told_steps[-1]:
+            agent, tracks = load_agent(outcome.model), run.tracks[:EVALUATED_TRACKS]
+            last = evaluate(agent.act, tracks, config=config.rewards, enough_laps=EVALUATED_LAPS)
+            tell(tuple(last), outcome.steps)
+
+
+def _run_of(config: RunConfig, runs: Path, spread: Spread | None) -> Run:
+    if spread is None:
+        from racer_viewer.training.run import Run
+
+        return Run(config, runs)
+    from racer_viewer.training.ray.run import RayRun
+
+    return RayRun(config, runs, spread=spread)

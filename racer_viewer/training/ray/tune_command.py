@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,40 +13,55 @@ from rich.table import Table
 
 from racer_env.errors import RacerError
 from racer_viewer.folders import data_folder, free_path, written_whole
+from racer_viewer.packaged import told_command
 from racer_viewer.progress import prepare_engine
-from racer_viewer.training.command import config_of
+from racer_viewer.training.command import config_of, signals_stop
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.ray.machines import check_ray
 from racer_viewer.training.ray.settings import Spread
 from racer_viewer.training.ray.trial_plot import plot_trials
-from racer_viewer.training.ray.tune import NO_LAP, Trial, search
+from racer_viewer.training.ray.tune import NO_LAP, Trials, search
 
 BEST_FILE, TRIALS_FILE, PLOT_FILE = "best.json", "trials.json", "trials.svg"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Search, show and keep what was found."""
+    """Search, show and keep what was found, as it is found."""
     check_ray()
     prepare_engine()
     config = Spread().of_all(config_of(options))
+    spread = None if options.runners is None else Spread(runners=options.runners)
     folder = free_path(data_folder(options.data_dir) / "tune" / f"{config.algo}-{Path(config.tracks[0]).stem}")
+    print(f"Searching; what is found is kept in {folder}", flush=True)
+    told: dict[int, int] = {}
 
-    def tell(number: int, steps: int, lap: float) -> None:
-        text = f"{lap:.2f} s" if lap < NO_LAP else "no clean lap yet"
-        print(f"trial {number}: {steps:,} steps, {text}", file=sys.stderr, flush=True)
+    def on_result(trials: Trials) -> None:
+        _tell(trials, told)
+        _keep(folder, trials, config)
 
-    trials = search(config, options.trials, options.address, tell)
+    with signals_stop(lambda: None) as received:
+        trials = search(config, options.trials, spread, options.address, on_result, lambda: bool(received))
     if not any(each.curve for each in trials):
-        raise RacerError(f"no trial came to an evaluation: {trials[0].problem or 'give them more --timesteps'}")
-    best = replace(parse_run_config(trials[0].settings, config), name="")
-    _keep(folder, trials, best)
+        problem = next((each.problem for each in trials if each.problem), "give them more --timesteps")
+        raise RacerError(f"no trial came to an evaluation: {problem}")
+    _keep(folder, trials, config)
     _print(trials, config)
     print(f"The picture: {folder / PLOT_FILE}")
-    print(f"Train with the best: racer-viewer train --like {folder / BEST_FILE}")
-    return 0
+    print(f"Train with the best: {told_command('train', '--like', folder / BEST_FILE)}")
+    return 128 + received[0] if received else 0
 
 
-def _keep(folder: Path, trials: Sequence[Trial], best: RunConfig) -> None:
+def _tell(trials: Trials, told: dict[int, int]) -> None:
+    """What is new since it was told the last time, a line each. told: evaluations of each trial, by its number."""
+    for each in trials:
+        for steps, lap in each.curve[told.get(each.number, 0) :]:
+            text = f"{lap:.2f} s" if lap < NO_LAP else "no clean lap yet"
+            print(f"trial {each.number}: {steps:,} steps, {text}", file=sys.stderr, flush=True)
+        told[each.number] = len(each.curve)
+
+
+def _keep(folder: Path, trials: Trials, config: RunConfig) -> None:
+    best = replace(parse_run_config(trials[0].settings, config), name="")
     contents = {
         TRIALS_FILE: json.dumps([asdict(each) for each in trials], indent=2) + "\n",
         PLOT_FILE: plot_trials(trials),
@@ -58,7 +72,7 @@ def _keep(folder: Path, trials: Sequence[Trial], best: RunConfig) -> None:
             temporary.write_text(content, encoding="utf-8")
 
 
-def _print(trials: Sequence[Trial], config: RunConfig) -> None:
+def _print(trials: Trials, config: RunConfig) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("trial", "lap", "steps", ""):
         table.add_column(column, justify="right")

@@ -23,3 +23,8 @@ class BridgeError(RacerError):
 
 class ContractError(BridgeError):
     """What came over a boundary is not what was agreed; the value goes no further."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return " ".join(str(error).split())

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from importlib import import_module
 
+from racer_env.box2d import box2d_missing
 from racer_env.errors import RacerError
 from racer_env.games.game import Playable
 from racer_env.games.link import Setup
@@ -16,8 +17,6 @@ MOST_WORKERS = 8
 """More have nothing to do: a game needs little but for its pictures."""
 MOST_PREPARED = 8
 """Racers of a worker that are made ready to be drawn before they start: with more, nobody wants to wait so long."""
-NO_BOX2D_SINCE = (3, 14)
-"""The first Python that "racer-viewer[games]" has nothing ready for."""
 
 
 @dataclass(frozen=True)
@@ -48,22 +47,7 @@ def _check_box2d() -> None:
     try:
         import_module("Box2D")
     except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == "Box2D":
-            raise GameMissingError(_without_box2d()) from None
-        raise GameMissingError(
-            f"{CAR_RACING} needs box2d, which is installed but cannot be loaded ({error}): install it anew, or "
-            f"--game {RACER}"
-        ) from None
-
-
-def _without_box2d() -> str:
-    if sys.version_info < NO_BOX2D_SINCE:
-        return f'{CAR_RACING} needs box2d, which is not installed: pip install "racer-viewer[games]", or --game {RACER}'
-    python = ".".join(map(str, NO_BOX2D_SINCE))
-    return (
-        f"{CAR_RACING} needs box2d-py, which is not installed and must be built for Python {python} and above; Python "
-        f'below {python} has it ready: pip install "racer-viewer[games]" there, or --game {RACER}'
-    )
+        raise GameMissingError(f"{box2d_missing(CAR_RACING, error)}, or --game {RACER}") from None
 
 
 def worker_count(name: str, num_games: int, frames: bool) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import traceback
 from contextlib import suppress
@@ -14,8 +13,9 @@ import numpy as np
 import orjson
 from gymnasium import spaces
 
+from racer_env.box2d import box2d_missing
 from racer_env.bridge.contract import short
-from racer_env.errors import ActionError, RacerError
+from racer_env.errors import ActionError, RacerError, in_one_line
 from racer_env.stdio import encoding
 from racer_env.stdio.actions import checked_array, checked_choice
 from racer_env.stdio.description import Bounds, describe
@@ -23,9 +23,6 @@ from racer_env.stdio.streams import LineTooLongError, claim_standard_streams, li
 
 Environment = gymnasium.Env[Any, Any]
 Reply = dict[str, Any]
-
-NO_BOX2D_FROM = (3, 14)
-"""The first Python that our extra `games` has no Box2D for."""
 
 
 class RequestError(RacerError):
@@ -170,25 +167,9 @@ def _make(env_id: str, options: dict[str, Any]) -> Environment:
         return gymnasium.make(env_id, **options)
     except gymnasium.error.DependencyNotInstalled as error:
         if str(error).startswith("Box2D"):
-            raise RacerError(
-                f"{env_id} needs Box2D{_how_to_get_box2d(error.__cause__, sys.version_info[:2])}"
-            ) from None
-        raise RacerError(f"cannot make {env_id!r}: {_line(error)}") from None
+            raise RacerError(box2d_missing(env_id, error.__cause__)) from None
+        raise RacerError(f"cannot make {env_id!r}: {in_one_line(error)}") from None
     except (gymnasium.error.Error, RacerError) as error:
-        raise RacerError(f"cannot make {env_id!r}: {_line(error)}") from None
+        raise RacerError(f"cannot make {env_id!r}: {in_one_line(error)}") from None
     except (Exception, SystemExit) as error:
-        raise RacerError(f"cannot make {env_id!r}: {type(error).__name__}: {_line(error)}") from None
-
-
-def _how_to_get_box2d(cause: BaseException | None, python: tuple[int, int]) -> str:
-    """The end of a sentence; the cause is why it could not be imported."""
-    if cause is not None and not (isinstance(cause, ModuleNotFoundError) and cause.name == "Box2D"):
-        return f", which is there, but cannot be imported: {type(cause).__name__}: {_line(cause)}"
-    if python >= NO_BOX2D_FROM:
-        return f", which there is for Python below {'.'.join(map(str, NO_BOX2D_FROM))} only"
-    return ': pip install "racer-viewer[games]"'
-
-
-def _line(error: BaseException) -> str:
-    """What an error says, in one line."""
-    return " ".join(str(error).split())
+        raise RacerError(f"cannot make {env_id!r}: {type(error).__name__}: {in_one_line(error)}") from None

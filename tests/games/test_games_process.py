@@ -93,10 +93,10 @@ def test_what_cannot_be_started_is_one_line(tmp_path: Path) -> None:
         assert re.search(reason, line), said
         assert all("warning: " in warning for warning in warnings)
     assert without_box2d[0] == 2
-    assert 'CarRacing-v3 needs box2d, which is not installed: pip install "racer-viewer[games]"' in without_box2d[1]
+    assert 'needs Box2D, which is not installed: pip install "racer-viewer[games]", or --game Racer' in without_box2d[1]
     assert without_box2d[1].count("\n") == 1
     assert broken_box2d[0] == 2
-    assert re.search(r"box2d, which is installed but cannot be loaded \(.*no_such_part_of_it", broken_box2d[1])
+    assert re.search(r"Box2D, which is installed but cannot be imported \(.*no_such_part_of_it", broken_box2d[1])
     assert broken_box2d[1].count("\n") == 1
     assert "this protocol has no password" in results[1][1]
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from racer_env import box2d
 from racer_env.errors import RacerError
 from racer_env.stdio import host
 from racer_env.stdio.streams import LONGEST_REQUEST
@@ -195,7 +196,7 @@ WRONG_STARTS = [
     (["CartPole-v1", "--make-kwargs", "[1]"], "--make-kwargs must be a JSON object, as"),
     (["CartPole-v1", "--make-kwargs", '{"a":1}'], "cannot make 'CartPole-v1': TypeError: "),
     (["no_such_module:X-v0"], "cannot make 'no_such_module:X-v0': ModuleNotFoundError: No module named"),
-    (["odd_envs:NeedsBox2D-v0"], 'odd_envs:NeedsBox2D-v0 needs Box2D: pip install "racer-viewer[games]"'),
+    (["odd_envs:NeedsBox2D-v0"], "odd_envs:NeedsBox2D-v0 needs Box2D, which is not installed: pip install "),
     (["odd_envs:Dict-v0"], "observations of a Dict space cannot be sent: register the environment with gymnasium."),
 ]
 
@@ -215,14 +216,14 @@ def test_a_start_that_fails_is_one_line_and_exit_code_2(arguments: list[str], ex
 def test_the_advice_about_box2d_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"{odd_envs.__name__}:NeedsBox2D-v0"
     for options, advice in (
-        ({}, 'needs Box2D: pip install "racer-viewer\\[games]"$'),
-        ({"cause": "libm.so: no\nsuch file"}, "is there, but cannot be imported: ImportError: libm.so: no such file$"),
+        ({}, 'needs Box2D, which is not installed: pip install "racer-viewer\\[games]"$'),
+        ({"cause": "libm.so: no\nsuch file"}, r"imported \(ImportError: libm.so: no such file\): install it anew$"),
         ({"needs": "pygame"}, "cannot make .*: pygame is not installed"),
     ):
         with pytest.raises(RacerError, match=advice):
             host._make(name, options)
-    monkeypatch.setattr(host, "NO_BOX2D_FROM", sys.version_info[:2])
-    with pytest.raises(RacerError, match=rf"Box2D, which there is for Python below 3\.{sys.version_info[1]} only$"):
+    monkeypatch.setattr(box2d, "NOT_FROM", sys.version_info[:2])
+    with pytest.raises(RacerError, match=rf"for Python below 3\.{sys.version_info[1]} only: pip .* there$"):
         host._make(name, {})
 
 

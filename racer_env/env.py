@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from racer_env.bridge import FollowedCar, WatchedClient, open_bridge
+from racer_env.bridge.followed import FollowedCar, WatchedClient
 from racer_env.bridge.interface import (
     ACTION_HIGH,
     ACTION_LOW,
@@ -21,6 +21,7 @@ from racer_env.bridge.interface import (
     Info,
     Observations,
 )
+from racer_env.bridge.opening import open_bridge
 from racer_env.engine import TICKS_PER_SECOND, Config, Start, Track
 from racer_env.errors import RacerError
 from racer_env.scenarios import changed_scenario, make_scenario

@@ -10,8 +10,18 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from racer_env.bridge import Batch, BatchStep, open_batch
-from racer_env.bridge.interface import COMPONENT_KEYS, DEFAULT_TRACK, STEP_KEYS, Bools, CarColumns, Floats, Observations
+from racer_env.bridge.interface import (
+    COMPONENT_KEYS,
+    DEFAULT_TRACK,
+    STEP_KEYS,
+    Batch,
+    BatchStep,
+    Bools,
+    CarColumns,
+    Floats,
+    Observations,
+)
+from racer_env.bridge.opening import open_batch
 from racer_env.engine import TICKS_PER_SECOND, Config, Start
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE, EnvClosedError
 from racer_env.errors import RacerError

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from racer_env.bridge import BridgeClient, RemoteBatch, Scenario
+from racer_env.bridge.client import BridgeClient, RemoteBatch
+from racer_env.bridge.interface import Scenario
 from racer_env.engine import circuits, parse_config
 from racer_env.errors import BridgeError
 from tests.bridge.conftest import RunningBridge, StartBridge

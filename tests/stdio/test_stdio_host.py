@@ -227,13 +227,6 @@ def test_the_advice_about_box2d_is_right(monkeypatch: pytest.MonkeyPatch) -> Non
         host._make(name, {})
 
 
-@pytest.mark.parametrize("wanted", ["import racer_env.stdio.host", "from racer_env.stdio import StdioClient, StdioEnv"])
-def test_neither_side_needs_an_engine_unless_it_drives(wanted: str) -> None:
-    code = f"{wanted}; import sys; print({{'numba', 'picows', 'websocket', 'racer_env.engine'}} & set(sys.modules))"
-    run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert run.stdout == "set()\n"
-
-
 @pytest.mark.slow
 def test_a_host_without_stdin_says_so() -> None:
     if sys.platform == "win32":

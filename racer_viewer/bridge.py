@@ -6,9 +6,10 @@ import os
 import sys
 
 from racer_env.bridge.dialogue import TOKEN_VARIABLE
-from racer_env.bridge.server import Address, BridgeServer, PortTakenError, free_port, run_server, uvloop_factory
+from racer_env.bridge.listening import Address
+from racer_env.bridge.server import BridgeServer
+from racer_env.bridge.serving import run_server, uvloop_factory
 from racer_env.bridge.session import Limits
-from racer_env.errors import BridgeError
 from racer_viewer.progress import prepare_engine
 
 
@@ -21,11 +22,7 @@ def run(options: argparse.Namespace) -> int:
     limits = Limits(connections=options.max_clients, cars=options.max_cars, idle_seconds=options.idle_timeout)
     server = BridgeServer(address, options.token or os.environ.get(TOKEN_VARIABLE), limits)
     make_loop = uvloop_factory() if options.uvloop else None
-    try:
-        server.listen()
-    except PortTakenError as error:
-        port = free_port(address)
-        raise BridgeError(f"{error}; {port} is free: --port {port}") from None
+    server.listen()
     prepare_engine()
     run_server(server, _say_where, make_loop)
     return 0

@@ -24,9 +24,18 @@ def test_the_package_alone_loads_nothing_of_itself() -> None:
     assert HEAVY.isdisjoint(loaded)
 
 
-@pytest.mark.parametrize("wanted", ["import racer_env.stdio.host", "from racer_env.stdio import StdioClient, StdioEnv"])
-def test_neither_side_of_a_pipe_needs_an_engine_unless_it_drives(wanted: str) -> None:
-    assert (HEAVY | {"racer_env.engine"}).isdisjoint(loaded_after(wanted))
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "import racer_env.stdio.host",
+        "from racer_env.stdio import StdioClient, StdioEnv",
+        "from racer_env import RacingGameClient",
+    ],
+)
+def test_who_talks_to_another_process_needs_neither_an_engine_nor_a_server(wanted: str) -> None:
+    loaded = loaded_after(wanted)
+    assert HEAVY.isdisjoint(loaded)
+    assert {"racer_env.engine", "racer_env.bridge.server", "racer_env.games.server"}.isdisjoint(loaded)
 
 
 def test_all_that_the_package_names_is_there() -> None:

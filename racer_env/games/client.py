@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Self, TypeVar
 import orjson
 
 from racer_env.bridge.contract import short
-from racer_env.bridge.server import Address
+from racer_env.bridge.listening import Address
 from racer_env.errors import ActionError, BridgeError, ContractError
 from racer_env.games.messages import ACTION_KEYS, clamped
 from racer_env.games.moments import Action

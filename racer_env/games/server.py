@@ -1,4 +1,4 @@
-"""The games server: who is let in, and how it begins and ends. See `guest` for what it does for a client."""
+"""The games server: who is let in, and who must go. See `guest` for what it does for a client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from racer_env.bridge.server import Address, listen_on
+from racer_env.bridge.listening import Address
+from racer_env.bridge.serving import Server
 from racer_env.games.arcade import Arcade, Plan, log
 from racer_env.games.guest import Guest, Limits
 from racer_env.games.messages import handshake
@@ -20,46 +21,21 @@ REPORT_SECONDS = 5.0
 Result = TypeVar("Result")
 
 
-class GamesServer:
-    """Serves games until it is told to stop."""
+class GamesServer(Server):
+    """Serves games until it is told to stop.
+
+    `serve` says where the games are when they have started. It raises GamesError if they cannot, or cannot go on.
+    """
 
     def __init__(self, address: Address, plan: Plan, limits: Limits | None = None) -> None:
-        self.address = address
+        super().__init__(address)
         self.arcade = Arcade(plan, self.stop)
         self._plan, self._limits = plan, limits or Limits()
         self._guests: dict[Guest, asyncio.Task[None]] = {}
-        self._stopped = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._listener: socket.socket | None = None
 
     @property
     def guest_count(self) -> int:
         return len(self._guests)
-
-    def listen(self) -> None:
-        """Take the port. Whoever connects from now on waits for `serve`."""
-        self._listener = listen_on(self.address)
-        self.address = Address(self.address.host, self._listener.getsockname()[1])
-
-    async def serve(self, started: Callable[[Address], None] = lambda address: None) -> None:
-        """Start the games, say where they are, and return when `stop` was called and everyone was told.
-
-        Raises GamesError if the games cannot be started, or cannot go on.
-        """
-        if self._listener is None:
-            self.listen()
-        self._loop = asyncio.get_running_loop()
-        try:
-            if await self._open():
-                await self._serve(started)
-        finally:
-            assert self._listener is not None
-            self._listener.close()
-            await self.arcade.close()
-        if self.arcade.clocks:
-            log.warning(summary(self.arcade.clocks))
-        if self.arcade.problem is not None:
-            raise GamesError(f"the games cannot go on ({self.arcade.problem!r}): the log has the details")
 
     def submit(self, order: Coroutine[Any, Any, Result]) -> Future[Result] | None:
         """Have something done by a running server, from another thread; None if it has just ended."""
@@ -70,12 +46,17 @@ class GamesServer:
             order.close()
             return None
 
-    def stop(self) -> None:
-        """End `serve`, also before it has begun; from any thread, and from a signal handler."""
-        if self._loop is None:
-            self._stopped.set()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._stopped.set)
+    async def _serve(self, listener: socket.socket, started: Callable[[Address], None]) -> None:
+        try:
+            if await self._open():
+                await self._receive(listener, started)
+        finally:
+            listener.close()
+            await self.arcade.close()
+        if self.arcade.clocks:
+            log.warning(summary(self.arcade.clocks))
+        if self.arcade.problem is not None:
+            raise GamesError(f"the games cannot go on ({self.arcade.problem!r}): the log has the details")
 
     async def _open(self) -> bool:
         """Whether the games are there before somebody stops the server."""
@@ -88,8 +69,9 @@ class GamesServer:
         opening.result()
         return True
 
-    async def _serve(self, started: Callable[[Address], None]) -> None:
-        server = await asyncio.start_server(self._admit, sock=self._listener, limit=self._limits.line_bytes)
+    async def _receive(self, listener: socket.socket, started: Callable[[Address], None]) -> None:
+        """Guests, until somebody stops the server."""
+        server = await asyncio.start_server(self._admit, sock=listener, limit=self._limits.line_bytes)
         watch = asyncio.create_task(self._watch())
         try:
             started(self.address)

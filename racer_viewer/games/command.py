@@ -5,8 +5,9 @@ import logging
 import sys
 
 from racer_env.bridge.access import is_loopback
-from racer_env.bridge.server import Address, PortTakenError, free_port, run_server
-from racer_env.errors import BridgeError, RacerError
+from racer_env.bridge.listening import Address
+from racer_env.bridge.serving import run_server
+from racer_env.errors import RacerError
 from racer_env.games.arcade import Plan
 from racer_env.games.kinds import RACER, check_kind
 from racer_env.games.server import GamesServer
@@ -36,11 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
         check_display()
     server = GamesServer(address, plan)
-    try:
-        server.listen()
-    except PortTakenError as error:
-        port = free_port(address)
-        raise BridgeError(f"{error}; {port} is free: --port {port}") from None
+    server.listen()
     if plan.game == RACER:
         prepare_engine()
     if options.render == "human":

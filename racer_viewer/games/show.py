@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import Thread
-from types import FrameType
 
-from racer_env.bridge.server import SWITCH_INTERVAL, Address
+from racer_env.bridge.listening import Address
+from racer_env.bridge.serving import SWITCH_INTERVAL, ended_by_signals
 from racer_env.errors import RacerError
 from racer_env.games.server import GamesServer
 from racer_viewer.folders import data_folder
@@ -34,7 +32,11 @@ def show(server: GamesServer, game_ids: range, started: Callable[[Address], None
     """Serve and show these games until the window is closed, or SIGINT or SIGTERM comes."""
     sys.setswitchinterval(SWITCH_INTERVAL)  # clients do not wait for drawing
     window = GamesWindow(server, game_ids, SettingsFile(data_folder()).load())
-    with _stopped_by_signals(window):
+
+    def close_window() -> None:
+        window.is_open = False
+
+    with ended_by_signals(close_window):
         serving = ServerThread(server, started)
         serving.start()
         due = time.perf_counter()
@@ -74,19 +76,3 @@ class ServerThread(Thread):
     def _say_started(self, address: Address) -> None:
         self._say_where(address)
         self.is_playing = True
-
-
-@contextmanager
-def _stopped_by_signals(window: GamesWindow) -> Iterator[None]:
-    """SIGINT and SIGTERM close the window; those that come after the first change nothing."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        window.is_open = False
-
-    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-        handlers = dict.fromkeys(handlers, signal.SIG_IGN)
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)

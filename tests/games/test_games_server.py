@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from racer_env.bridge.server import Address
+from racer_env.bridge.listening import Address
 from racer_env.games import RacingGameClient
 from racer_env.games.arcade import Plan
 from racer_env.games.guest import Limits

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pygame
 import pytest
 
-from racer_env.bridge.server import Address
+from racer_env.bridge.listening import Address
 from racer_env.games import RacingGameClient
 from racer_env.games.arcade import Plan
 from racer_env.games.server import GamesServer

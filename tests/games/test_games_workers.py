@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from racer_env.bridge.server import Address
+from racer_env.bridge.listening import Address
 from racer_env.games import arcade as arcade_module
 from racer_env.games import workers
 from racer_env.games.arcade import Arcade, Plan

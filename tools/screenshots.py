@@ -114,8 +114,7 @@ class Photographer:
         play._wheel = Hands(play, "specialist-track-03")  # type: ignore[assignment]
         self.frames(180 + 300)
         yield self.take("play")
-        self.frames(20 * 60 - 300)
-        yield self.take("results")
+        self.press("escape")
         self.choose("To the menu")
 
     def _watch(self) -> Iterator[Path]:

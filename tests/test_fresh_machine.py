@@ -25,6 +25,7 @@ WAIT_LIMIT = 60.0
 
 STAND_IN = {
     "requirements.lock": "# nothing to install\n",
+    "README.md": "[more](docs/nowhere.md)\n",
     "pyproject.toml": """\
 [build-system]
 requires = []
@@ -122,7 +123,9 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Project:
     for name, content in STAND_IN.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
-    shutil.copy(ROOT / "run.py", root)
+    for name in ("run.py", "tools/docs.py", "desktop/build.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
     venv.create(root / ".venv", symlinks=sys.platform != "win32")
     packages = sysconfig.get_path("purelib", vars={"base": str(root / ".venv")})
     shutil.copytree(Path(pip.__file__).parent, Path(packages, "pip"))
@@ -198,6 +201,18 @@ def test_the_app_hears_how_it_was_started(project: Project) -> None:
 
 def test_the_exit_code_is_that_of_the_app(project: Project) -> None:
     assert project.run("fail").returncode == 7
+
+
+def test_documents_are_checked_without_the_app(project: Project) -> None:
+    run = project.run("docs", "--check")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith("README.md:1: docs/nowhere.md: ")
+
+
+def test_packaging_is_no_command_of_the_app(project: Project) -> None:
+    run = project.run("package", "--help")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("usage: run.py package ")
 
 
 def test_the_checks_run_in_order(project: Project) -> None:

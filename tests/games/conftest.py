@@ -1,53 +1,22 @@
 """Real games servers, as processes of their own."""
 
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from tests.servers import RunningServer, running_server
+
 SHORT = 40
 """Ticks of an episode of the shared server: at 50 a second, somewhat less than a second."""
 
-
-@dataclass
-class RunningGames:
-    """A server process and where it is."""
-
-    port: int
-    process: "subprocess.Popen[str]"
-    log: Path
-
-    def end(self, how: int = signal.SIGTERM, seconds: float = 20.0) -> int:
-        """Send a signal and return the exit code."""
-        self.process.send_signal(how)
-        return self.process.wait(seconds)
-
-
+RunningGames = RunningServer
 StartGames = Callable[..., AbstractContextManager[RunningGames]]
 
 
-@contextmanager
-def running_games(folder: Path, *arguments: str) -> Iterator[RunningGames]:
-    """`racer-viewer games` on a port of its own choice, ended afterwards."""
-    log = folder / f"games-{len(list(folder.iterdir()))}.log"
-    command = [sys.executable, "-P", "-m", "racer_viewer", "games", "--port", "0", *arguments]
-    with (
-        log.open("w") as stderr,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True) as process,
-    ):
-        assert process.stdout is not None
-        first = process.stdout.readline()
-        assert first.startswith("Games at "), log.read_text()
-        try:
-            yield RunningGames(int(first.split()[2].rsplit(":", 1)[1]), process, log)
-        finally:
-            if process.poll() is None:
-                process.kill()
+def running_games(folder: Path, *arguments: str) -> AbstractContextManager[RunningGames]:
+    return running_server(folder, "games", *arguments)
 
 
 @pytest.fixture(scope="session")

@@ -330,8 +330,10 @@ def test_a_batch_over_the_socket_refuses_what_it_cannot_do(bridge: RunningBridge
             batch.step(wrong)
     batch.step(np.zeros((2, 3)))
     batch.close()
+    too_many = RemoteBatch(2000, bridge.url)
     with pytest.raises(BridgeError, match="numCars must be a whole number from 1 to 1024"):
-        RemoteBatch(2000, bridge.url).reset()
+        too_many.reset()
+    too_many.close()
 
 
 def test_a_followed_car_is_in_step_with_an_existing_server(server: OldServer) -> None:
@@ -362,6 +364,7 @@ def test_a_followed_car_reports_since_when_it_is_out_of_step(server: OldServer) 
     server.distort = lambda reply: reply
     watched.reset()
     assert watched.followed.in_step
+    watched.close()
 
 
 def test_a_followed_car_notices_another_config_or_circuit() -> None:

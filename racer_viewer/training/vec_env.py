@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvStepReturn
 
-from racer_env.bridge import BatchStep
-from racer_env.bridge.interface import COMPONENT_KEYS, STEP_KEYS, CarColumns, Info, Observations, reset_info
+from racer_env.bridge.interface import COMPONENT_KEYS, STEP_KEYS, BatchStep, CarColumns, Info, Observations, reset_info
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 

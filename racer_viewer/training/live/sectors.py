@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.bridge import BatchStep
+from racer_env.bridge.interface import BatchStep
 from racer_env.engine import TICKS_PER_SECOND, Track
 from racer_viewer.curves import SECTORS
 

@@ -5,7 +5,7 @@ python run.py test         run every check; with arguments after it, only pytest
 python run.py package      build the desktop app, in dist; with --lite the one that cannot train
 python run.py docs         check the documents' links and redraw their pictures; with --check only the first
 python run.py ARGUMENTS    the same as `racer-viewer ARGUMENTS`
-python run.py --with ray … any of these with Ray too, in .venv-ray, from requirements-ray.lock
+python run.py --with ray … any of these with Ray too, in .venv-ray, from requirements-ray.lock; test is pytest only then
 
 Pythons too old for the project read this file as well, to say so: keep it to what Python 3.6 can parse.
 """
@@ -33,13 +33,14 @@ PIP_INSTALL = (PYTHON, "-m", "pip", "install", "--no-input", "--disable-pip-vers
 LOG = VENV / "setup.log"
 STAMP = VENV / "installed.sha256"
 
-CHECKS = (
+READING = (
     ("-m", "ruff", "check"),
     ("-m", "ruff", "format", "--check"),
     ("-m", "mypy"),
     ("-c", "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_logo=True))"),
-    ("-m", "pytest", "--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"),
 )
+"""Checks of the code as it is written, with the types of the usual packages."""
+TESTS = ("-m", "pytest", "--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile")
 
 SCRIPTS = {"package": "desktop/build.py", "docs": "tools/docs.py"}
 
@@ -61,7 +62,9 @@ def main(arguments: "list[str]") -> int:
         return call(PYTHON, ROOT / script, *arguments[1:])
     if arguments[:1] != ["test"]:
         return call(PYTHON, "-P", "-m", "racer_viewer", *arguments, env={**os.environ, "RACER_COMMAND": own_command()})
-    checks = (("-m", "pytest", *arguments[1:]),) if arguments[1:] else CHECKS
+    if arguments[1:]:
+        return call(PYTHON, "-m", "pytest", *arguments[1:], cwd=ROOT)
+    checks = (TESTS,) if EXTRA else (*READING, TESTS)
     exit_codes = (call(PYTHON, *check, cwd=ROOT) for check in checks)
     return next(filter(None, exit_codes), 0)
 

@@ -35,8 +35,9 @@ BENCHES = {
 SERVERS = {"bridge", "stdio --env-id CartPole-v1", "games --num-games 6"}
 TRIED_ELSEWHERE = {"", "--help", "test", "test --slow", "selftest", "selftest --json"} | BENCHES | SERVERS
 """By test_fresh_machine.py, test_no_display.py and the folders of these names, and by whoever reads this."""
-OF_RUN_PY = ("docs", "package")
+OF_RUN_PY = ("docs", "package", "--with")
 """What is no command of the app; test_docs.py and CI try these."""
+WITH_RAY = "--with ray "
 PATIENCE = 60.0
 """Until somebody drives in a window [s]."""
 
@@ -62,9 +63,17 @@ class Document:
     @property
     def commands(self) -> list[str]:
         """What follows `python run.py` in code without a language, in the order of the document."""
+        return [command for command in self._commands if command.split(" ")[0] not in OF_RUN_PY]
+
+    @property
+    def commands_with_ray(self) -> list[str]:
+        """What follows `python run.py --with ray`."""
+        return [each.removeprefix(WITH_RAY) for each in self._commands if each.startswith(WITH_RAY)]
+
+    @property
+    def _commands(self) -> list[str]:
         lines = (line for text in self.snippets("") for line in text.splitlines())
-        commands = (line.split("#")[0].removeprefix(RUN).strip() for line in lines if line.startswith(RUN))
-        return [command for command in commands if command.split(" ")[0] not in OF_RUN_PY]
+        return [line.split("#")[0].removeprefix(RUN).strip() for line in lines if line.startswith(RUN)]
 
 
 def run_snippet(code: str, name: str) -> None:

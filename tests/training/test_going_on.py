@@ -8,8 +8,7 @@ import pytest
 from racer_env.errors import RacerError
 from racer_viewer import launch
 from racer_viewer.cli import main
-from racer_viewer.modes.train import screen as train_screen
-from racer_viewer.modes.train import tensorboard
+from racer_viewer.modes.train import opening, tensorboard
 from racer_viewer.training import saved
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.live import WatchedRun, load_curves
@@ -78,8 +77,8 @@ class NoStage:
 
 def test_a_window_resumes_as_the_command_line_says(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
-    monkeypatch.setattr(train_screen, "resume_run", lambda stage, *arguments: asked.append(("resume", *arguments)))
-    monkeypatch.setattr(train_screen, "open_run", lambda stage, *arguments: asked.append(("attach", *arguments)))
+    monkeypatch.setattr(opening, "resume_run", lambda stage, *arguments, opened: asked.append(("resume", *arguments)))
+    monkeypatch.setattr(opening, "open_run", lambda stage, *arguments, opened: asked.append(("attach", *arguments)))
     monkeypatch.setattr(tensorboard, "open_tensorboard", lambda folder, say: asked.append(("figures", folder)))
     folder = data / "runs" / "tiny"
     model = folder / "tiny_256_steps.zip"

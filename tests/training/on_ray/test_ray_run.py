@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from racer_viewer.training.learner import make_env, make_model
 from racer_viewer.training.live.reading import StoryReader, load_curves
 from racer_viewer.training.ray.machines import check_ray
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
+from tests.documents import Document
 
 pytestmark = pytest.mark.slow
 
@@ -254,6 +257,14 @@ def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path, monkeypatch: pytest.M
     curves = load_curves(tmp_path / "runs" / "far")
     assert curves.values["ray/runners"].tolist() == [2.0] * 8
     assert load_agent(tmp_path / "runs" / "far" / "far.zip").info.timesteps == 2048
+
+
+def test_the_snippet_for_rllib_on_its_own_works() -> None:
+    (snippet,) = Document("docs/ray.md").snippets("python")
+    code = f"{snippet}\nalgorithm.stop()\nray.shutdown()\n"
+    run = subprocess.run([sys.executable, "-c", f"import ray\n{code}"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout.split()[-1]) >= 4000
 
 
 def test_a_model_that_ray_taught_goes_on_with_the_other_engine(tmp_path: Path) -> None:

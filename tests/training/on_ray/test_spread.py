@@ -49,10 +49,12 @@ def test_without_a_bridge_the_cars_are_in_the_runner_and_no_secret_travels(monke
     assert settings.token is None
 
 
-@pytest.mark.parametrize("command", Document("docs/ray.md").commands)
-def test_the_commands_in_the_document_are_commands(command: str) -> None:
-    assert command.startswith("--with ray ")
-    _parser().parse_args(shlex.split(command.removeprefix("--with ray ")))
+@pytest.mark.parametrize("page", ["README.md", "docs/ray.md"])
+def test_the_commands_in_the_documents_are_commands(page: str) -> None:
+    commands = Document(page).commands_with_ray
+    assert commands
+    for command in commands:
+        _parser().parse_args(shlex.split(command))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The search for settings."""
 
 import json
+import signal
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
 from racer_viewer.training.evaluation import Episode, Evaluation
-from racer_viewer.training.ray.trial_plot import plot_trials
+from racer_viewer.training.ray.trial_plot import nice_step, plot_trials
 from racer_viewer.training.ray.tune import NO_LAP, SPACE, Trial, draw_settings, lap_of
 
 LAPPED = Trial(1, {"gamma": 0.99}, ((1000, 1003.0), (2000, 9.0), (3000, 7.5)))
@@ -47,6 +48,17 @@ def test_a_search_without_a_clean_lap_says_so_in_its_picture() -> None:
     assert "No trial" in plot_trials([Trial(0, {}, ((1000, NO_LAP + 5.0),))])
 
 
+@pytest.mark.parametrize("span", [0.1, 0.8, 7.3, 250_000.0])
+def test_a_grid_has_a_few_lines_at_round_numbers(span: float) -> None:
+    step = nice_step(span)
+    assert 3 <= span / step <= 8.0 + 1e-6
+    assert f"{step:.0e}"[0] in "125"
+
+
+def test_one_trial_with_one_lap_is_a_picture_too() -> None:
+    assert "7.50 s" in plot_trials([Trial(0, {}, ((1000, 7.5),))])
+
+
 @pytest.mark.slow
 def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="python run.py --with ray test …")
@@ -73,3 +85,38 @@ def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: 
     finally:
         training.kill()
     assert load_run_config(tmp_path / "runs" / "tuned" / "config.json").net == (16, 16)
+
+
+@pytest.mark.slow
+def test_trials_have_runners_of_their_own_if_asked(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="python run.py --with ray test …")
+    from ray_processes import Program
+
+    short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 10_000]
+    search = Program("tune", "--trials", 2, "--runners", 1, *short, "--data-dir", tmp_path, log=tmp_path / "log")
+    try:
+        assert search.wait() == 0, search.output
+    finally:
+        search.kill()
+    trials = json.loads((tmp_path / "tune" / "ppo-track-01" / "trials.json").read_text())
+    assert all(trial["curve"] and not trial["problem"] for trial in trials)
+
+
+@pytest.mark.slow
+def test_a_search_that_is_interrupted_keeps_what_it_found_and_ends_everything(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="python run.py --with ray test …")
+    from ray_processes import Program, wait_until
+
+    long = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 10**6]
+    search = Program("tune", "--trials", 4, *long, "--data-dir", tmp_path, log=tmp_path / "log")
+    folder = tmp_path / "tune" / "ppo-track-01"
+    try:
+        wait_until((folder / "best.json").exists, "something to be found")
+        search.process.send_signal(signal.SIGINT)
+        assert search.wait() == 128 + signal.SIGINT, search.output
+        wait_until(lambda: not search.others(), "all processes to end")
+    finally:
+        search.kill()
+    assert "Train with the best" in search.output
+    assert any(trial["curve"] for trial in json.loads((folder / "trials.json").read_text()))
+    load_run_config(folder / "best.json")

@@ -15,7 +15,7 @@ import torch
 pytest.importorskip("ray", reason="python run.py --with ray test …")
 
 from ray_cluster import cluster
-from ray_processes import Program, wait_until
+from ray_processes import PATIENCE, Program, wait_until
 
 from racer_env.engine import load_circuit
 from racer_viewer.agents import load_agent
@@ -262,7 +262,9 @@ def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path, monkeypatch: pytest.M
 def test_the_snippet_for_rllib_on_its_own_works() -> None:
     (snippet,) = Document("docs/ray.md").snippets("python")
     code = f"{snippet}\nalgorithm.stop()\nray.shutdown()\n"
-    run = subprocess.run([sys.executable, "-c", f"import ray\n{code}"], capture_output=True, text=True)
+    own = {**os.environ, "RAY_ADDRESS": "local"}
+    code = f"import ray\n{code}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=own, timeout=4 * PATIENCE)
     assert run.returncode == 0, run.stderr
     assert int(run.stdout.split()[-1]) >= 4000
 

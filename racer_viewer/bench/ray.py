@@ -119,7 +119,8 @@ class _Spread:
 
     def __init__(self, algorithm: RacerPPO) -> None:
         self._algorithm = algorithm
-        self.seconds, self._iterations = list[float](), list[Iteration]()
+        self.seconds: list[float] = []
+        self._iterations: list[Iteration] = []
 
     def go(self) -> float:
         begin = time.perf_counter()
@@ -165,9 +166,9 @@ def _on_ray(config: RunConfig, runners: int) -> Iterator[_Spread]:
 def _print(figures: Figures) -> None:
     console = Console()
     table = Table(box=None, pad_edge=False, header_style="bold", title=figures.machine, title_justify="left")
-    for column in ("PPO learns with", "steps/s", "ratio", "driving", "gathering", "learning", "from each", "to each"):
+    for column in ("PPO learns in", "steps/s", "ratio", "driving", "gathering", "learning", "from each", "to each"):
         table.add_column(column, justify="left" if column.startswith("PPO") else "right")
-    table.add_row("stable-baselines3", f"{figures.sb3_steps_per_second:,.0f}", "1.00")
+    table.add_row("one process (SB3)", f"{figures.sb3_steps_per_second:,.0f}", "1.00")
     for runners, each in figures.parts.items():
         table.add_row(
             f"Ray, {runners} runner{'s' if runners > 1 else ''}",

@@ -56,17 +56,23 @@ class RacerModule(TorchRLModule, ValueFunctionAPI):
         self.reward_scale.fill_(1.0 if returns_var is None else float(np.sqrt(returns_var + EPSILON)))
         self.clip_obs.fill_(clip_obs)
 
-    def _normalised(self, batch: dict[str, Any]) -> torch.Tensor:
-        scaled = (batch[Columns.OBS] - self.obs_mean) * self.obs_scale
+    def means_of(self, observations: torch.Tensor) -> torch.Tensor:
+        """Of the actions; their noise is the policy's log_std."""
+        means: torch.Tensor = self.policy.action_net(
+            self.policy.mlp_extractor.forward_actor(self._normalised(observations))
+        )
+        return means
+
+    def _normalised(self, observations: torch.Tensor) -> torch.Tensor:
+        scaled = (observations - self.obs_mean) * self.obs_scale
         return torch.clamp(scaled, -self.clip_obs, self.clip_obs)
 
     def _forward(self, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
-        features = self.policy.mlp_extractor.forward_actor(self._normalised(batch))
-        means = self.policy.action_net(features)
+        means = self.means_of(batch[Columns.OBS])
         noise = self.policy.log_std.expand_as(means)
         return {Columns.ACTION_DIST_INPUTS: torch.cat((means, noise), dim=-1)}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
-        features = self.policy.mlp_extractor.forward_critic(self._normalised(batch))
+        features = self.policy.mlp_extractor.forward_critic(self._normalised(batch[Columns.OBS]))
         values: torch.Tensor = self.policy.value_net(features).squeeze(-1)
         return values

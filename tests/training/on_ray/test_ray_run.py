@@ -20,6 +20,7 @@ from ray_processes import PATIENCE, Program, wait_until
 from racer_env.engine import load_circuit
 from racer_viewer.agents import load_agent
 from racer_viewer.bench.bridge import bridge_process
+from racer_viewer.bench.ray import measure
 from racer_viewer.bench.served import served
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.evaluation import evaluate
@@ -257,6 +258,17 @@ def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path, monkeypatch: pytest.M
     curves = load_curves(tmp_path / "runs" / "far")
     assert curves.values["ray/runners"].tolist() == [2.0] * 8
     assert load_agent(tmp_path / "runs" / "far" / "far.zip").info.timesteps == 2048
+
+
+def test_the_benchmark_tells_the_parts_of_an_iteration() -> None:
+    figures = measure(2, tiny())
+    assert figures.steps == 8 * 32
+    assert list(figures.parts) == [1, 2]
+    for parts in figures.parts.values():
+        assert parts.driving < parts.gathering
+        assert figures.steps / (parts.gathering + parts.learning) > 0.5 * parts.steps_per_second
+        assert parts.gathered_bytes > 14 * 4 * figures.steps / 2
+    assert figures.limit > 0.0
 
 
 def test_the_snippet_for_rllib_on_its_own_works() -> None:

@@ -168,7 +168,7 @@ def _print(figures: Figures) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", title=figures.machine, title_justify="left")
     for column in ("PPO learns in", "steps/s", "ratio", "driving", "gathering", "learning", "from each", "to each"):
         table.add_column(column, justify="left" if column.startswith("PPO") else "right")
-    table.add_row("one process (SB3)", f"{figures.sb3_steps_per_second:,.0f}", "1.00")
+    table.add_row("SB3 alone", f"{figures.sb3_steps_per_second:,.0f}", "1.00")
     for runners, each in figures.parts.items():
         table.add_row(
             f"Ray, {runners} runner{'s' if runners > 1 else ''}",

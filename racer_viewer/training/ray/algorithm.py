@@ -19,6 +19,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.evaluation.postprocessing import Postprocessing
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics import LEARNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
+from stable_baselines3.common.utils import get_device
 
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_env.vector import RacerVectorEnv
@@ -130,7 +131,8 @@ def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> A
         rollout_fragment_length=config.n_steps,
         create_env_on_local_worker=False,
     )
-    ppo.learners(num_learners=0, learner_class=RacerLearner)
+    on_gpu = get_device(config.device).type == "cuda"
+    ppo.learners(num_learners=0, learner_class=RacerLearner, num_gpus_per_learner=int(on_gpu))
     ppo.rl_module(
         rl_module_spec=RLModuleSpec(
             module_class=RacerModule,

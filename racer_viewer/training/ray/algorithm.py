@@ -128,7 +128,6 @@ def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> A
         env_runner_cls=CarRunner,
         num_env_runners=spread.runners,
         num_envs_per_env_runner=settings.config.num_cars,
-        rollout_fragment_length=config.n_steps,
         create_env_on_local_worker=False,
     )
     on_gpu = get_device(config.device).type == "cuda"
@@ -156,12 +155,9 @@ def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> A
 
 
 def _set_training(ppo: Any, config: RunConfig) -> None:
-    """As stable-baselines3 does it, as far as RLlib can."""
+    """As stable-baselines3 does it, as far as RLlib can; runners know the discount, and a `Plan` the learning rate."""
     steps = config.num_cars * config.n_steps
     ppo.training(
-        lr=config.learning_rate,
-        gamma=config.gamma,
-        lambda_=config.gae_lambda,
         train_batch_size_per_learner=steps,
         minibatch_size=min(config.batch_size, steps),
         num_epochs=config.n_epochs,

@@ -20,10 +20,10 @@ ADAM_EPSILON = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """For the next update.
+    """For the next iteration, from gathering on.
 
-    learning_rate: of it. log_std_limit: at most this, after it. The others are what observations and rewards are
-    normalised with after it; see `RacerModule.set_normalisation`.
+    log_std_limit: the noise on actions is at most this. The others but learning_rate are what observations and rewards
+    are normalised with; see `RacerModule.set_normalisation`.
     """
 
     learning_rate: float
@@ -35,21 +35,21 @@ class Plan:
 
 
 class RacerLearner(PPOTorchLearner):
-    """What changes of the policy between two updates does so at their end, before runners get the new weights: the
-    probabilities that they note with their actions stay true.
+    """What changes of the policy besides learning does so between two iterations: runners gather with the very policy
+    that learns from it.
     """
-
-    _plan: Plan | None = None
 
     def begin_with(self, policy: Mapping[str, Any], optimiser: Mapping[str, Any], plan: Plan) -> None:
         """Weights and the optimiser's memory, of stable-baselines3, and how to go on."""
         self._racer.policy.load_state_dict(policy)
         self._optimiser.load_state_dict(dict(optimiser))
-        self._plan = plan
-        self._follow_plan()
+        self.follow(plan)
 
-    def prepare(self, plan: Plan) -> None:
-        self._plan = plan
+    def follow(self, plan: Plan) -> None:
+        self._optimiser.param_groups[0]["lr"] = plan.learning_rate
+        self._racer.set_normalisation(plan.obs_mean, plan.obs_var, plan.returns_var, plan.clip_obs)
+        with torch.no_grad():
+            self._racer.policy.log_std.clamp_(max=plan.log_std_limit)
 
     def state_of_policy(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Weights and the optimiser's memory, as stable-baselines3 has them."""
@@ -58,27 +58,8 @@ class RacerLearner(PPOTorchLearner):
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """The same optimiser over the same parameters as stable-baselines3 has, so that either goes on with it."""
         parameters = list(self._module[module_id].policy.parameters())
-        optimiser = torch.optim.Adam(parameters, lr=config.lr, eps=ADAM_EPSILON)
-        self.register_optimizer(
-            module_id=module_id, optimizer=optimiser, params=parameters, lr_or_lr_schedule=config.lr
-        )
-
-    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        super().before_gradient_based_update(timesteps=timesteps)
-        if self._plan is not None:
-            self._optimiser.param_groups[0]["lr"] = self._plan.learning_rate
-
-    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        super().after_gradient_based_update(timesteps=timesteps)
-        self._follow_plan()
-
-    def _follow_plan(self) -> None:
-        plan = self._plan
-        if plan is None:
-            return
-        self._racer.set_normalisation(plan.obs_mean, plan.obs_var, plan.returns_var, plan.clip_obs)
-        with torch.no_grad():
-            self._racer.policy.log_std.clamp_(max=plan.log_std_limit)
+        optimiser = torch.optim.Adam(parameters, eps=ADAM_EPSILON)
+        self.register_optimizer(module_id=module_id, optimizer=optimiser, params=parameters)
 
     @property
     def _racer(self) -> RacerModule:

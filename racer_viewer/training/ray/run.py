@@ -157,7 +157,7 @@ class RayRun(Run):
 
     def _prepare(self, algorithm: RacerPPO, model: Model, env: VecNormalize) -> None:
         plan = self._plan(model, env)
-        algorithm.learner_group.foreach_learner(lambda learner: learner.prepare(plan))
+        algorithm.learner_group.foreach_learner(lambda learner: learner.follow(plan))
 
     def _take_over(self, algorithm: RacerPPO, model: Model) -> None:
         """What the learner knows now, into the model."""

@@ -143,6 +143,10 @@ def _run_bench_bridge(options: argparse.Namespace) -> int:
 
 
 def _run_bench_train(options: argparse.Namespace) -> int:
+    if options.preview and options.engine == "ray":
+        from racer_env.errors import RacerError
+
+        raise RacerError("--preview and --engine ray are two measurements: ask for one of them")
     if options.preview:
         from racer_viewer.bench.preview import run as measure_preview
 

@@ -96,7 +96,7 @@ def _add_tune(verbs: Any) -> None:
     tune.add_argument(
         "--trials", type=positive(int), default=16, metavar="N", help="settings to try (default: %(default)s)"
     )
-    tune.add_argument("--address", metavar="RAY", help="of a Ray cluster: auto or ray://HOST:10001")
+    tune.add_argument("--address", metavar="RAY", help="auto is the Ray cluster that this machine is part of")
     tune.add_argument(
         "--runners",
         type=positive(int),

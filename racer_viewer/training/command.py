@@ -73,8 +73,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"Learning in {training.folder}", flush=True)
     if options.tensorboard:
         print(f"Its figures: tensorboard --logdir {training.folder}", flush=True)
-    engine = ("--engine", "ray") if options.engine == "ray" else ()
-    how_to_go_on = f"Go on with: {told_command('train', '--resume', training.folder, *engine)}"
+    how_to_go_on = f"Go on with: {told_command('train', '--resume', training.folder, *_on_ray(options))}"
     with signals_stop(training.stop) as received:
         try:
             outcome = _learn(training)
@@ -117,6 +116,14 @@ def _run_of(options: argparse.Namespace, runs: Path) -> Run:
     from racer_viewer.training.run import Run
 
     return Run(config, runs, checkpoint, options.bridge)
+
+
+def _on_ray(options: argparse.Namespace) -> list[object]:
+    """What a run on Ray was asked for, to ask for it again."""
+    if options.engine != "ray":
+        return []
+    given = {"--address": options.address, "--runners": options.runners, "--bridge": options.bridge}
+    return ["--engine", "ray", *(part for name, value in given.items() if value is not None for part in (name, value))]
 
 
 def _learn(training: Run) -> Outcome:

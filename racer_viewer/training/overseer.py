@@ -128,6 +128,7 @@ class Overseer(BaseCallback):
         for each in self._evaluation:
             if each.best_flying is not None:
                 self.logger.record(f"eval/lap_{each.track}", each.best_flying)
+        note = ""
         if now < self._best_score:
             self._best_score = now
             self.best = self._save(self._best_stem)
@@ -136,7 +137,8 @@ class Overseer(BaseCallback):
                 clean = f"{len(self._evaluation) - now[0]} of {len(self._evaluation)} circuits without a fault"
                 text = ", ".join(faster) or clean
                 self._run.story.event("best", f"New best: {text}", self.num_timesteps)
-                self._tell(f"new best: {text}")
+                note = f"new best: {text}"
+        self._tell(note)
 
     def _tell_laps(self) -> None:
         """On long circuits no episode of a learning car is a whole lap: these are the only ones there."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import shutil
 import time
@@ -22,9 +21,11 @@ from ray.rllib.utils.metrics import LEARNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFET
 from stable_baselines3.common.utils import get_device
 
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
+from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.ray.learner import RacerLearner
+from racer_viewer.training.ray.machines import check_room, gist
 from racer_viewer.training.ray.module import MODEL_ACTIVATION, MODEL_LOG_STD, MODEL_NET, RacerModule
 from racer_viewer.training.ray.rollout import Batch
 from racer_viewer.training.ray.runner import SETTINGS, CarRunner, Gathered, Trouble
@@ -105,8 +106,13 @@ class RacerPPO(PPO):
 @contextmanager
 def algorithm_of(config: RunConfig, spread: Spread, bridge: str | None) -> Iterator[RacerPPO]:
     """Runners that gather, and a learner in this process. Nothing is left of them at the end."""
-    logging.getLogger("ray.rllib").setLevel(logging.CRITICAL)  # its import has set it otherwise
-    algorithm: RacerPPO = ppo_config(config, spread, RunnerSettings.of(spread.of_one(config), bridge)).build_algo()
+    check_room(spread.runners)
+    ppo = ppo_config(config, spread, RunnerSettings.of(spread.of_one(config), bridge))
+    try:
+        algorithm: RacerPPO = ppo.build_algo()
+    except Exception as error:  # of many kinds, from another process
+        same = "every machine needs the same version of this project, with its extra ray"
+        raise RacerError(f"runners could not be started ({gist(error)}): {same}") from error
     try:
         yield algorithm
     finally:
@@ -122,13 +128,11 @@ def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> A
         env_config={SETTINGS: settings},
         observation_space=OBSERVATION_SPACE,
         action_space=ACTION_SPACE,
-        disable_env_checking=True,
     )
     ppo.env_runners(
         env_runner_cls=CarRunner,
         num_env_runners=spread.runners,
         num_envs_per_env_runner=settings.config.num_cars,
-        create_env_on_local_worker=False,
     )
     on_gpu = get_device(config.device).type == "cuda"
     ppo.learners(num_learners=0, learner_class=RacerLearner, num_gpus_per_learner=int(on_gpu))
@@ -149,7 +153,7 @@ def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> A
         delay_between_env_runner_restarts_s=0.0,
         env_runner_health_probe_timeout_s=GRACE_SECONDS,
     )
-    ppo.debugging(seed=config.seed, log_level="ERROR")
+    ppo.debugging(seed=config.seed, log_level="CRITICAL")
     ppo.reporting(min_time_s_per_iteration=None, min_sample_timesteps_per_iteration=0)
     return ppo
 

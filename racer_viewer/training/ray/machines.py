@@ -64,6 +64,17 @@ def ray_running(address: str | None, processes: int) -> Iterator[None]:
             shutil.rmtree(session, ignore_errors=True)  # logs and sockets, which Ray leaves
 
 
+def check_room(processes: int) -> None:
+    """Ray waits for processors for ever, without a word."""
+    import ray
+
+    there = int(ray.cluster_resources().get("CPU", 0))
+    if there < processes:
+        raise RacerError(
+            f"{processes} processes need a processor each, and this Ray has {there}: ask for fewer --runners"
+        )
+
+
 def _start(processes: int) -> str:
     """A Ray on this machine, and the folder that it leaves."""
     import ray
@@ -77,7 +88,7 @@ def _start(processes: int) -> str:
             **QUIET,
         )
     except (RuntimeError, ValueError, OSError) as error:
-        raise RacerError(f"no Ray could be started on this machine: {_first_line(error)}") from None
+        raise RacerError(f"no Ray could be started on this machine: {gist(error)}") from None
     return str(context.address_info["session_dir"])
 
 
@@ -88,11 +99,13 @@ def _connect(address: str) -> None:
         ray.init(address=address, **QUIET)
     except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
         hint = "" if "RAY_AUTH_MODE" in os.environ else " (if that cluster wants a token, set RAY_AUTH_MODE=token)"
-        raise RacerError(f"no Ray cluster could be reached at {address}: {_first_line(error)}{hint}") from None
+        raise RacerError(f"no Ray cluster could be reached at {address}: {gist(error)}{hint}") from None
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def gist(error: Exception) -> str:
+    """Errors of other processes bring pages with them; what it was is at their end."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if len(lines) == 1 or not lines[0].endswith(":") else f"{lines[0]} {lines[-1].strip()}"
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
+from racer_viewer.training.config import RunConfig
+
 CLIP_REWARD = 10.0
 """Scaled rewards are within ± this, as in stable-baselines3."""
 
@@ -56,12 +58,12 @@ class Rollout:
         self._terminated[tick], self._truncated[tick] = terminated, cut
         self._last = np.concatenate((self._last, last[cut[terminated | truncated]]))
 
-    def batch(self, gamma: float, gae_lambda: float) -> Batch:
+    def batch(self, config: RunConfig) -> Batch:
         """What can be learned from it; advantages are not standardised yet, since this is only a part."""
         noise = self._log_std.expand(self._means.shape).numpy()
         inputs = np.concatenate((self._means, noise), axis=-1)
         distribution = self._module.get_exploration_action_dist_cls().from_logits(torch.from_numpy(inputs))
-        advantages, values = self._advantages(gamma, gae_lambda)
+        advantages, values = self._advantages(config)
         columns = {
             Columns.OBS: self.observations[:-1],
             Columns.ACTIONS: self._actions,
@@ -72,15 +74,17 @@ class Rollout:
         }
         return {name: column.reshape(-1, *column.shape[2:]) for name, column in columns.items()}
 
-    def _advantages(self, gamma: float, gae_lambda: float) -> tuple[Floats, Floats]:
+    def _advantages(self, config: RunConfig) -> tuple[Floats, Floats]:
         """Generalised advantages, and the values they are above. An episode that was cut off goes on in the values."""
-        paid = np.clip(self.rewards / float(self._module.reward_scale), -CLIP_REWARD, CLIP_REWARD)
+        paid, gamma = self.rewards, config.gamma
+        if config.norm_reward:
+            paid = np.clip(paid / float(self._module.reward_scale), -CLIP_REWARD, CLIP_REWARD)
         values = self._values(self.observations)
         after = values[1:].copy()
         after[self._terminated] = 0.0
         after[self._truncated] = self._values(self._last)
         better = paid + gamma * after - values[:-1]
-        kept = gamma * gae_lambda * ~(self._terminated | self._truncated)
+        kept = gamma * config.gae_lambda * ~(self._terminated | self._truncated)
         for tick in reversed(range(self.ticks - 1)):
             better[tick] += kept[tick] * better[tick + 1]
         return better.astype(np.float32), values[:-1]

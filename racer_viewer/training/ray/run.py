@@ -35,6 +35,7 @@ PRIMING_TICKS = 200
 PATIENCE_SECONDS = 60.0
 """For runners of which none can gather anything any more, in a run where some could before."""
 RETRY_SECONDS = 1.0
+ALL_DIED = "all of them died"
 FIGURES = {
     "policy_loss": "train/policy_gradient_loss",
     "vf_loss": "train/value_loss",
@@ -102,6 +103,7 @@ class RayRun(Run):
             if not done and not self.config.begin_from:
                 _prime(model, env)
             self._hand_over(algorithm, model, env)
+            self._steps_before, self._seconds_before = done, self.story.seconds
             self._watch = Overseer(self, model, env, report)
             callbacks = CallbackList([*companions, self._watch])
             for each in (self.metrics, callbacks):
@@ -128,8 +130,8 @@ class RayRun(Run):
             self._note_figures(iteration, model)
             self._prepare(algorithm, model, env)
             self.story.tick()
+            callbacks.on_step()  # which tells them how many steps there are now
             callbacks.on_rollout_end()
-            callbacks.on_step()
             model.logger.dump(model.num_timesteps)
         keeper.keep(_record(keeper, model, env), model.num_timesteps)
 
@@ -139,8 +141,11 @@ class RayRun(Run):
         texts, now = {each.text for each in iteration.troubles}, time.monotonic()
         if iteration.gathered:
             self._gathered_at = now
-        elif self._gathered_at is None or now - self._gathered_at > PATIENCE_SECONDS:
-            raise RacerError(f"no runner drives: {min(texts, default='all of them died')}")
+        elif self._gathered_at is None:
+            raise RacerError(f"no runner drives: {min(texts, default=ALL_DIED)}")
+        elif now - self._gathered_at > PATIENCE_SECONDS:
+            self.save_now()
+            raise RacerError(f"no runner drives any more, what was learned is saved: {min(texts, default=ALL_DIED)}")
         for text in sorted(texts - self._troubles):
             self._watch.tell_problem(f"a runner cannot go on, and tries again: {text}")
         self._troubles = texts
@@ -167,11 +172,12 @@ class RayRun(Run):
         model.policy.optimizer.load_state_dict(optimiser)
 
     def _plan(self, model: Model, env: VecNormalize) -> Plan:
+        """By the progress that stable-baselines3 goes by: noise of before the rollout, learning of after it."""
         config, running = self.config, _observed(env)
-        remaining = max(0.0, 1.0 - model.num_timesteps / config.timesteps)
+        now, then = model.num_timesteps, model.num_timesteps + config.num_cars * config.n_steps
         return Plan(
-            learning_rate=Falling(config.learning_rate, config.final_learning_rate)(remaining),
-            log_std_limit=Falling(config.log_std, config.final_log_std)(remaining),
+            learning_rate=Falling(config.learning_rate, config.final_learning_rate)(1.0 - then / config.timesteps),
+            log_std_limit=Falling(config.log_std, config.final_log_std)(1.0 - now / config.timesteps),
             obs_mean=running.mean.copy(),
             obs_var=running.var.copy(),
             returns_var=float(env.ret_rms.var) if config.norm_reward else None,
@@ -199,6 +205,8 @@ class RayRun(Run):
         record("ray/driving_sec", max(each.seconds for each in iteration.gathered))
         record("ray/gathering_sec", iteration.gathering)
         record("ray/learning_sec", iteration.learning)
+        seconds = self.story.seconds - self._seconds_before
+        record("time/fps", round((model.num_timesteps - self._steps_before) / seconds))
         record("time/total_timesteps", model.num_timesteps)
         record("time/time_elapsed", self.story.seconds)
 

@@ -20,7 +20,7 @@ from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from racer_env.bridge.dialogue import TOKEN_VARIABLE
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, in_one_line
 from racer_viewer.training.learner import make_cars
 from racer_viewer.training.metrics import find_cars
 from racer_viewer.training.ray.report import Moments, Report, Witness
@@ -86,6 +86,9 @@ class CarRunner(SingleAgentEnvRunner):
         except RacerError as error:
             self.stop()
             return Trouble(str(error))
+        except Exception as error:  # which would end this process, and nobody would know why
+            self.stop()
+            return Trouble(f"{type(error).__name__}: {in_one_line(error)}")
 
     def _start(self) -> None:
         """Each runner with random numbers of its own."""
@@ -110,7 +113,7 @@ class CarRunner(SingleAgentEnvRunner):
         self._last_observations = rollout.observations[-1]
         seen = rollout.observations[1:]
         return Gathered(
-            batch=rollout.batch(config.gamma, config.gae_lambda),
+            batch=rollout.batch(config),
             report=self._witness.take(),
             observations=Moments.of(seen.reshape(-1, seen.shape[-1])),
             returns=Moments.of(rollout.discounted.reshape(-1)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from racer_env.bridge.dialogue import TOKEN_VARIABLE
 from racer_env.errors import ConfigError
@@ -27,7 +27,7 @@ class Spread:
     def of_all(self, config: RunConfig) -> RunConfig:
         """The config of a run that is spread like this: its cars are those of all runners."""
         if config.algo != "ppo":
-            raise ConfigError(f"--engine ray learns with ppo only, not with {config.algo}")
+            raise ConfigError(f"on Ray one learns with ppo only, not with {config.algo}")
         return replace(config, num_cars=self.runners * self._cars(config))
 
     def of_one(self, config: RunConfig) -> RunConfig:
@@ -48,7 +48,7 @@ class RunnerSettings:
 
     config: RunConfig
     bridges: tuple[str, ...] = ()
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
 
     def bridge_of(self, runner: int) -> str | None:
         """runner: from 1, as RLlib counts them."""

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.evaluation import Evaluation, evaluate, score
-from racer_viewer.training.ray.machines import ray_running
+from racer_viewer.training.evaluation import Evaluation, score
+from racer_viewer.training.ray.machines import check_room, ray_running
 from racer_viewer.training.ray.settings import Spread
 
 if TYPE_CHECKING:
+    from racer_viewer.training.overseer import Progress
     from racer_viewer.training.run import Run
 
 NO_LAP = 1000.0
@@ -119,6 +120,7 @@ def search(
     found = [Trial(number, settings) for number, settings in enumerate(draw_settings(trials, config.seed))]
     runners = 0 if spread is None else spread.runners
     with ray_running(address, runners), tempfile.TemporaryDirectory(prefix="racer-tune-") as folder:
+        check_room(1 + runners)
         problems = _run_trials(config, found, spread, folder, on_result, is_stopped)
     return ranked(replace(each, problem=problems.get(each.number, "")) for each in found)
 
@@ -163,7 +165,7 @@ def _run_trials(
             scheduler=ASHAScheduler(
                 time_attr=STEPS,
                 max_t=2 * config.timesteps,
-                grace_period=config.timesteps * GRACE // EVALUATIONS,
+                grace_period=max(1, config.timesteps * GRACE // EVALUATIONS),
                 reduction_factor=KEPT,
             ),
         ),
@@ -177,28 +179,18 @@ def _learn(trial: Mapping[str, Any], base: str, drawn: Sequence[Settings], sprea
     """In a process of Ray: one trial, to its end or until it is ended."""
     from ray import tune
 
-    from racer_viewer.agents import load_agent
-    from racer_viewer.training.overseer import EVALUATED_LAPS, EVALUATED_TRACKS
-
     config = parse_run_config({**json.loads(base), **drawn[trial[TRIAL]]})
-    told: list[tuple[Evaluation, ...]] = [()]
-    told_steps = [0]
+    told: tuple[Evaluation, ...] = ()
 
-    def tell(evaluation: tuple[Evaluation, ...], steps: int) -> None:
-        if evaluation and evaluation is not told[-1]:
-            told.append(evaluation)
-            told_steps.append(steps)
-            tune.report({LAP: lap_of(evaluation), STEPS: steps})
+    def tell(progress: Progress) -> None:
+        nonlocal told
+        if progress.evaluation is not told:
+            told = progress.evaluation
+            tune.report({LAP: lap_of(told), STEPS: progress.steps})
 
-    with tempfile.TemporaryDirectory(prefix="racer-trial-") as folder:
-        run = _run_of(config, Path(folder), spread)
-        run.folder.mkdir(parents=True)
-        outcome = run.learn(lambda progress: tell(progress.evaluation, progress.steps))
-        assert outcome.model is not None
-        if outcome.steps > told_steps[-1]:
-            agent, tracks = load_agent(outcome.model), run.tracks[:EVALUATED_TRACKS]
-            last = evaluate(agent.act, tracks, config=config.rewards, enough_laps=EVALUATED_LAPS)
-            tell(tuple(last), outcome.steps)
+    run = _run_of(config, Path(tune.get_context().get_trial_dir()), spread)
+    run.folder.mkdir(parents=True)
+    run.learn(tell)
 
 
 def _run_of(config: RunConfig, runs: Path, spread: Spread | None) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -28,27 +29,46 @@ BEST_FILE, TRIALS_FILE, PLOT_FILE = "best.json", "trials.json", "trials.svg"
 def run(options: argparse.Namespace) -> int:
     """Search, show and keep what was found, as it is found."""
     check_ray()
+    if (options.address or "").startswith("ray://"):
+        raise RacerError("a search runs on a machine of the cluster: start it there, with --address auto")
     prepare_engine()
     config = Spread().of_all(config_of(options))
     spread = None if options.runners is None else Spread(runners=options.runners)
     folder = free_path(data_folder(options.data_dir) / "tune" / f"{config.algo}-{Path(config.tracks[0]).stem}")
+    _make(folder)
     print(f"Searching; what is found is kept in {folder}", flush=True)
     told: dict[int, int] = {}
 
     def on_result(trials: Trials) -> None:
         _tell(trials, told)
-        _keep(folder, trials, config)
+        with suppress(OSError):  # a full disk is no reason to stop; it is told at the end
+            _keep(folder, trials, config)
 
     with signals_stop(lambda: None) as received:
         trials = search(config, options.trials, spread, options.address, on_result, lambda: bool(received))
     if not any(each.curve for each in trials):
+        with suppress(OSError):
+            folder.rmdir()
+        if received:
+            print("Stopped before anything was found")
+            return 128 + received[0]
         problem = next((each.problem for each in trials if each.problem), "give them more --timesteps")
         raise RacerError(f"no trial came to an evaluation: {problem}")
-    _keep(folder, trials, config)
     _print(trials, config)
+    try:
+        _keep(folder, trials, config)
+    except OSError as error:
+        raise RacerError(f"what was found could not be kept in {folder}: {error.strerror or error}") from None
     print(f"The picture: {folder / PLOT_FILE}")
     print(f"Train with the best: {told_command('train', '--like', folder / BEST_FILE)}")
     return 128 + received[0] if received else 0
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise RacerError(f"{folder} cannot be made: {error.strerror or error}") from None
 
 
 def _tell(trials: Trials, told: dict[int, int]) -> None:

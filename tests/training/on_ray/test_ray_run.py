@@ -164,6 +164,27 @@ def test_a_run_on_ray_is_a_run_like_others_and_leaves_no_process(tmp_path: Path)
     assert len(curves.policies) >= 8
 
 
+def test_rates_fall_and_checkpoints_come_as_with_the_other_engine(tmp_path: Path) -> None:
+    from racer_viewer.training.run import Run
+
+    rates = {"learning_rate": 1e-3, "final_learning_rate": 2e-4, "log_std": -1.0, "final_log_std": -2.0}
+    often = {"timesteps": 2048, "checkpoint_every": 512, "evaluate_every": 1024, "batch_size": 256}
+    curves = []
+    for name, run in (
+        ("ray", ray_run(tmp_path, name="ray", **rates, **often)),
+        ("sb3", Run(tiny(name="sb3", **rates, **often), tmp_path)),
+    ):
+        run.learn()
+        curves.append(load_curves(tmp_path / name))
+    of_ray, usual = curves
+    for figure in ("train/learning_rate", "train/std"):
+        later = usual.values[figure][1:]  # stable-baselines3 tells of an update after the next rollout
+        assert np.allclose(of_ray.values[figure][:-1], later, rtol=0.02), figure
+    checkpoints = [[event.steps for event in each.events if event.kind == "checkpoint"] for each in curves]
+    assert checkpoints[0] == checkpoints[1] == [512, 1024, 1536, 2048, 2048]
+    assert {"time/fps", "train/approx_kl", "rollout/ep_rew_mean"} <= set(of_ray.values)
+
+
 def test_a_runner_that_is_killed_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None:
     run = ray_run(tmp_path, timesteps=512 * 40, checkpoint_every=0, evaluate_every=0)
     seen: list[set[int]] = []
@@ -255,6 +276,13 @@ def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path, monkeypatch: pytest.M
             assert program.wait() == 0, program.output
         finally:
             program.kill()
+        command = ["train", "--engine", "ray", "--address", address, "--data-dir", tmp_path]
+        too_many = Program(*command, "--runners", 9, log=tmp_path / "log9")
+        try:
+            assert too_many.wait() == 2
+        finally:
+            too_many.kill()
+    assert too_many.output.splitlines()[-1].endswith("this Ray has 3: ask for fewer --runners")
     curves = load_curves(tmp_path / "runs" / "far")
     assert curves.values["ray/runners"].tolist() == [2.0] * 8
     assert load_agent(tmp_path / "runs" / "far" / "far.zip").info.timesteps == 2048
@@ -266,7 +294,7 @@ def test_the_benchmark_tells_the_parts_of_an_iteration() -> None:
     assert list(figures.parts) == [1, 2]
     for parts in figures.parts.values():
         assert parts.driving < parts.gathering
-        assert figures.steps / (parts.gathering + parts.learning) > 0.5 * parts.steps_per_second
+        assert parts.steps_per_second > 0.3 * figures.steps / (parts.gathering + parts.learning)
         assert parts.gathered_bytes > 14 * 4 * figures.steps / 2
     assert figures.limit > 0.0
 

@@ -67,6 +67,23 @@ def test_options_that_do_not_go_together_are_one_line(arguments: list[str], caps
     assert "--engine ray" in line
 
 
+def test_a_benchmark_is_of_the_picture_or_of_ray(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "train", "--preview", "--engine", "ray"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--preview" in line
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not here")
+def test_a_search_is_not_begun_from_outside_of_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", "--address", "ray://127.0.0.1:10001"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--address auto" in line
+
+
+def test_the_secret_of_a_bridge_is_not_told() -> None:
+    assert "secret" not in repr(RunnerSettings(RunConfig(), ("ws://a:1",), "secret"))
+
+
 @pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is here")
 @pytest.mark.parametrize("command", [["train", "--engine", "ray"], ["tune"], ["bench", "train", "--engine", "ray"]])
 def test_without_ray_one_line_says_how_to_get_it(

@@ -53,6 +53,8 @@ def main(arguments: "list[str]") -> int:
         if EXTRA not in EXTRAS:
             give_up(f"--with what? Known: {', '.join(EXTRAS)}")
         arguments = arguments[2:]
+    if "--with" in arguments:
+        give_up("--with goes first: python run.py --with ray ...")
     wanted = fingerprint()
     if not (PYTHON.exists() and STAMP.exists() and STAMP.read_bytes() == wanted):
         set_up()

@@ -18,7 +18,7 @@ def prepare_engine() -> None:
         with console.status("Starting the engine") as status:
             warm_up(lambda text, done: status.update(f"{text} ({done:.0%}), on the first run only"))
         return
-    explain = Timer(PATIENCE, lambda: print("Compiling the engine, on the first run only ...", file=sys.stderr))
+    explain = Timer(PATIENCE, lambda: print("Preparing the engine; the first run compiles it ...", file=sys.stderr))
     explain.start()
     try:
         warm_up()

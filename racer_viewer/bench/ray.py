@@ -25,7 +25,7 @@ from racer_viewer.training.config import RunConfig
 from racer_viewer.training.learner import make_env, make_model
 from racer_viewer.training.presets import preset
 from racer_viewer.training.ray.machines import ray_running
-from racer_viewer.training.ray.settings import Spread
+from racer_viewer.training.ray.settings import RunnerSettings, Spread
 
 if TYPE_CHECKING:
     from racer_viewer.training.ray.algorithm import Iteration, RacerPPO
@@ -159,7 +159,8 @@ def _sb3(config: RunConfig) -> Iterator[_Alone]:
 def _on_ray(config: RunConfig, runners: int) -> Iterator[_Spread]:
     from racer_viewer.training.ray.algorithm import algorithm_of
 
-    with algorithm_of(config, Spread(runners=runners), None) as algorithm:
+    spread = Spread(runners=runners)
+    with algorithm_of(config, spread, RunnerSettings(spread.of_one(config))) as algorithm:
         yield _Spread(algorithm)
 
 

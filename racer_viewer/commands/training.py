@@ -34,7 +34,11 @@ def _add_train(verbs: Any) -> None:
         "--resume", type=Path, metavar="PATH", help="go on with a run: its name, folder or a model of it"
     )
     train.add_argument("--settings", action="store_true", help="list every setting with its default, and end")
-    train.add_argument("--bridge", metavar="URL", help="learn on the cars of a bridge, as ws://localhost:9876")
+    train.add_argument(
+        "--bridge",
+        metavar="URL",
+        help="learn on the cars of a bridge, as ws://localhost:9876; runners of Ray on those of several: URL,URL",
+    )
     _add_engine_options(train)
     add_data_folder(train, "runs")
     train.set_defaults(run=_run_train)

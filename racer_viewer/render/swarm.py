@@ -195,7 +195,7 @@ class SwarmScene:
         area = pygame.Rect(insets.left, insets.top, width - insets.left - insets.right,
                            height - insets.top - insets.bottom)  # fmt: skip
         there = len(self._motion.cars)
-        cars = f"{here} of {there} cars" if here < there else f"{there} cars" if there else "no cars yet"
+        cars = f"{here} of {there} cars" if here < there else f"{there} cars" if there else "no cars to see"
         crashes = f"{self._motion.crashes(number)} crashes in {RECENT // TICKS_PER_SECOND} s" if there else ""
         self._legend.draw(surface, view, area, road, cars, crashes)
 

@@ -111,6 +111,7 @@ def _run_of(options: argparse.Namespace, runs: Path) -> Run:
         from racer_viewer.training.ray.run import RayRun
         from racer_viewer.training.ray.settings import DEFAULT_RUNNERS, Spread
 
+        print("Starting Ray, which takes its time ...", file=sys.stderr, flush=True)
         spread = Spread(options.address, options.runners or DEFAULT_RUNNERS, options.cars_per_runner)
         return RayRun(config, runs, checkpoint, options.bridge, spread)
     from racer_viewer.training.run import Run
@@ -122,7 +123,7 @@ def _on_ray(options: argparse.Namespace) -> list[object]:
     """What a run on Ray was asked for, to ask for it again."""
     if options.engine != "ray":
         return []
-    given = {"--address": options.address, "--runners": options.runners, "--bridge": options.bridge}
+    given = {"--runners": options.runners, "--address": options.address, "--bridge": options.bridge}
     return ["--engine", "ray", *(part for name, value in given.items() if value is not None for part in (name, value))]
 
 

@@ -64,6 +64,8 @@ class Overseer(BaseCallback):
         self._best_score: Score = (len(self._tracks) + 1, 0.0)
         self._best_laps: dict[str, float] = {}
         """By circuit, of the policies that were the best so far."""
+        self._fastest: float | None = None
+        """Lap that was told of [s]."""
         self._saved = self._evaluated = model.num_timesteps
         self._begin_steps, self._begin = model.num_timesteps, run.story.seconds
         self._reported = 0.0
@@ -176,7 +178,8 @@ class Overseer(BaseCallback):
         if len(self._run.tracks) > 1:
             return None
         evaluated = self._evaluation[0].best_flying if self._evaluation else None
-        return min(filter(None, (self._metrics.best_lap, evaluated)), default=None)
+        self._fastest = min(filter(None, (self._fastest, self._metrics.best_lap, evaluated)), default=None)
+        return self._fastest
 
     def _tell(self, note: str = "") -> None:
         self._reported = time.monotonic()

@@ -9,6 +9,8 @@ LEARNER_FILE = "learner.json"
 LOG_FILE = "learner.log"
 
 UPDATE, LAPS, EVENT, NETWORK, POLICY = "update", "laps", "event", "network", "policy"
+SPEED = "time/steps_per_second"
+"""Name of the figure that says how fast it went since the update before."""
 """What a line tells:
 
 update: `steps`, `seconds`, and `values`, the figures of one update of the policy by name.

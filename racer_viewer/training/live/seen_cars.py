@@ -22,6 +22,11 @@ class SeenCars:
         self._speeds = deque[tuple[float, int]]()
 
     @property
+    def are_seen(self) -> bool:
+        """Not those of a bridge, or of Ray's runners."""
+        return self._reader is not None
+
+    @property
     def steps_per_second(self) -> float:
         """In the last seconds."""
         speeds = list(self._speeds)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from racer_viewer.training.live.files import EVENT, LAPS, POLICY, STORY_FILE, UPDATE
+from racer_viewer.training.live.files import EVENT, LAPS, POLICY, SPEED, STORY_FILE, UPDATE
 from racer_viewer.training.live.reading import StoryReader
 
 KEPT_LINES = 10_000
@@ -58,7 +58,7 @@ class Story:
         values = {name: value for name, value in values.items() if math.isfinite(value)}
         before, seconds = self._last_update
         if steps > before and self.seconds > seconds:
-            values["time/steps_per_second"] = (steps - before) / (self.seconds - seconds)
+            values[SPEED] = (steps - before) / (self.seconds - seconds)
             self._last_update = (steps, self.seconds)
         self._write({"what": UPDATE, **self._when(steps), "values": values})
 

@@ -15,7 +15,7 @@ from racer_viewer.curves import Curves, Event, Swarm
 from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.live import orders
 from racer_viewer.training.live.claim import check_nobody_learns, running_learner
-from racer_viewer.training.live.files import FINISHED
+from racer_viewer.training.live.files import FINISHED, SPEED
 from racer_viewer.training.live.leash import let_go
 from racer_viewer.training.live.line import Line
 from racer_viewer.training.live.policies import load_policy
@@ -131,8 +131,10 @@ class WatchedRun:
 
     @property
     def steps_per_second(self) -> float:
-        """In the last seconds."""
-        return self._cars.steps_per_second
+        """In the last seconds; of cars that cannot be seen, in the last update."""
+        if self._cars.are_seen or self.state == "paused":
+            return self._cars.steps_per_second
+        return float(next(iter(self.curves.values.get(SPEED, ())[-1:]), 0.0))
 
     @property
     def pace(self) -> float | None:

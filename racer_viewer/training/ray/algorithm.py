@@ -104,12 +104,11 @@ class RacerPPO(PPO):
 
 
 @contextmanager
-def algorithm_of(config: RunConfig, spread: Spread, bridge: str | None) -> Iterator[RacerPPO]:
+def algorithm_of(config: RunConfig, spread: Spread, settings: RunnerSettings) -> Iterator[RacerPPO]:
     """Runners that gather, and a learner in this process. Nothing is left of them at the end."""
     check_room(spread.runners)
-    ppo = ppo_config(config, spread, RunnerSettings.of(spread.of_one(config), bridge))
     try:
-        algorithm: RacerPPO = ppo.build_algo()
+        algorithm: RacerPPO = ppo_config(config, spread, settings).build_algo()
     except Exception as error:  # of many kinds, from another process
         same = "every machine needs the same version of this project, with its extra ray"
         raise RacerError(f"runners could not be started ({gist(error)}): {same}") from error

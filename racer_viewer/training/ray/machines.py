@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import sys
 import threading
 import warnings
@@ -24,6 +25,7 @@ OBJECT_STORE_BYTES = 256 * 2**20
 TASK_PROCESSES_CPUS = 1
 """Beside those of the runners: the learner's."""
 QUIET: Mapping[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+ANSWER_SECONDS = 10.0
 STDERR = 2
 """The number of that file."""
 
@@ -87,7 +89,7 @@ def _start(processes: int) -> str:
             include_dashboard=False,
             **QUIET,
         )
-    except (RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # it raises of all kinds
         raise RacerError(f"no Ray could be started on this machine: {gist(error)}") from None
     return str(context.address_info["session_dir"])
 
@@ -95,11 +97,23 @@ def _start(processes: int) -> str:
 def _connect(address: str) -> None:
     import ray
 
+    _check_answers(address)
     try:
         ray.init(address=address, **QUIET)
-    except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
+    except Exception as error:
         hint = "" if "RAY_AUTH_MODE" in os.environ else " (if that cluster wants a token, set RAY_AUTH_MODE=token)"
         raise RacerError(f"no Ray cluster could be reached at {address}: {gist(error)}{hint}") from None
+
+
+def _check_answers(address: str) -> None:
+    """Ray itself asks for minutes where nobody is."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise RacerError(f"no Ray cluster could be reached at {address}: {error}") from None
 
 
 def gist(error: Exception) -> str:
@@ -133,5 +147,6 @@ def _be_quiet() -> None:
     ):
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", category=DeprecationWarning)
+    warnings.filterwarnings("ignore", message="You have specified a mini-batch size")  # for a model that learns not
     for name in ("ray", "ray.rllib", "ray.tune"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -26,7 +26,7 @@ from racer_viewer.training.ray.algorithm import Iteration, RacerPPO, algorithm_o
 from racer_viewer.training.ray.learner import Plan
 from racer_viewer.training.ray.machines import ray_running
 from racer_viewer.training.ray.runner import Gathered
-from racer_viewer.training.ray.settings import Spread
+from racer_viewer.training.ray.settings import RunnerSettings, Spread
 from racer_viewer.training.run import Outcome, Run
 from racer_viewer.training.saved import Checkpoint
 
@@ -61,8 +61,9 @@ class RayRun(Run):
         bridges: str | None = None,
         spread: Spread | None = None,
     ) -> None:
-        self.spread, self._bridges = spread or Spread(), bridges
+        self.spread = spread or Spread()
         super().__init__(self.spread.of_all(config), runs, checkpoint)
+        self._settings = RunnerSettings.of(self.spread.of_one(self.config), bridges)
         self._troubles: set[str] = set()
         """What some runners could not gather for, lately."""
         self._gathered_at: float | None = None
@@ -99,7 +100,7 @@ class RayRun(Run):
         model.set_logger(self._logger(model, f"_{done}" if done else ""))
         with ExitStack() as open_things:
             open_things.callback(model.logger.close)
-            algorithm = open_things.enter_context(algorithm_of(self.config, self.spread, self._bridges))
+            algorithm = open_things.enter_context(algorithm_of(self.config, self.spread, self._settings))
             if not done and not self.config.begin_from:
                 _prime(model, env)
             self._hand_over(algorithm, model, env)

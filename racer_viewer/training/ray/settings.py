@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 
-from racer_env.bridge.dialogue import TOKEN_VARIABLE
+from racer_env.bridge.dialogue import TOKEN_VARIABLE, check_url
 from racer_env.errors import ConfigError
 from racer_viewer.training.config import RunConfig
 
@@ -57,5 +57,7 @@ class RunnerSettings:
     @classmethod
     def of(cls, config: RunConfig, bridge: str | None) -> RunnerSettings:
         """bridge: an address, or several with commas between them."""
-        bridges = tuple(each.strip() for each in (bridge or "").split(",") if each.strip())
+        bridges = () if bridge is None else tuple(each.strip() for each in bridge.split(","))
+        for each in bridges:
+            check_url(each)
         return cls(config, bridges, os.environ.get(TOKEN_VARIABLE) if bridges else None)

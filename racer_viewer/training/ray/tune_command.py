@@ -60,7 +60,10 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise RacerError(f"what was found could not be kept in {folder}: {error.strerror or error}") from None
     print(f"The picture: {folder / PLOT_FILE}")
-    print(f"Train with the best: {told_command('train', '--like', folder / BEST_FILE)}")
+    if received:
+        print("The search was interrupted: ended early may mean that, too")
+    where = () if options.data_dir is None else ("--data-dir", options.data_dir)
+    print(f"Train with the best: {told_command('train', '--like', folder / BEST_FILE, *where)}")
     return 128 + received[0] if received else 0
 
 
@@ -99,7 +102,8 @@ def _print(trials: Trials, config: RunConfig) -> None:
     table.add_column("settings", overflow="fold")
     for each in trials:
         lap = f"{each.best:.2f} s" if each.best < NO_LAP else "–"
-        end = "failed" if each.problem else "" if each.steps >= config.timesteps else "ended early"
+        end = "failed" if each.problem else "not begun" if not each.curve else ""
+        end = "ended early" if not end and each.steps < config.timesteps else end
         settings = " ".join(f"{name}={value}" for name, value in each.settings.items()) or "as given"
         table.add_row(str(each.number), lap, f"{each.steps:,}", end, settings)
     Console().print(table, highlight=False)

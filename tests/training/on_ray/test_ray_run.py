@@ -25,6 +25,7 @@ from racer_viewer.bench.served import served
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.evaluation import evaluate
 from racer_viewer.training.learner import make_env, make_model
+from racer_viewer.training.live import WatchedRun
 from racer_viewer.training.live.reading import StoryReader, load_curves
 from racer_viewer.training.ray.machines import check_ray
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
@@ -208,17 +209,21 @@ def test_a_runner_that_is_killed_is_replaced_and_the_run_goes_on(tmp_path: Path)
 
 
 def test_a_run_that_is_told_to_end_saves_what_it_learned_and_says_how_to_go_on(tmp_path: Path) -> None:
-    command = ["train", "--engine", "ray", "--num-cars", 8, *SETTINGS, "--data-dir", tmp_path]
+    command = ["train", "--engine", "ray", "--runners", 2, "--num-cars", 8, *SETTINGS, "--data-dir", tmp_path]
     program = Program(*command, "--timesteps", 10**7, "--name", "ended", log=tmp_path / "log")
     folder = tmp_path / "runs" / "ended"
     try:
         wait_until(lambda: list(folder.glob("ended_*_steps.zip")), "a checkpoint")
+        seen = WatchedRun.attach(folder)
+        wait_until(lambda: seen.steps_per_second > 0.0, "a window to see how fast it is")
+        assert len(seen.curves.policies)
+        seen.detach()
         program.process.terminate()
         assert program.wait() == 128 + signal.SIGTERM, program.output
         wait_until(lambda: not program.others(), "all processes to end")
     finally:
         program.kill()
-    assert f"train --resume {folder} --engine ray" in program.output
+    assert f"train --resume {folder} --engine ray --runners 2" in program.output
     assert load_curves(folder).events[-1].text.startswith("Stopped after")
 
 

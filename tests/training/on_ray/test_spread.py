@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from racer_env.errors import ConfigError
+from racer_env.errors import ConfigError, RacerError
 from racer_viewer.cli import _parser, main
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
@@ -40,6 +40,12 @@ def test_runners_take_the_bridges_in_turn(monkeypatch: pytest.MonkeyPatch) -> No
     settings = RunnerSettings.of(RunConfig(), "ws://a:1, ws://b:2")
     assert [settings.bridge_of(runner) for runner in (1, 2, 3)] == ["ws://a:1", "ws://b:2", "ws://a:1"]
     assert settings.token == "secret"
+
+
+@pytest.mark.parametrize("bridge", [",", "", "http://a:1", "ws://a:1,"])
+def test_what_is_no_address_of_a_bridge_is_told_before_anything_is_started(bridge: str) -> None:
+    with pytest.raises(RacerError, match="ws://"):
+        RunnerSettings.of(RunConfig(), bridge)
 
 
 def test_without_a_bridge_the_cars_are_in_the_runner_and_no_secret_travels(monkeypatch: pytest.MonkeyPatch) -> None:

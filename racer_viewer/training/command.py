@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -111,8 +112,10 @@ def _run_of(options: argparse.Namespace, runs: Path) -> Run:
         from racer_viewer.training.ray.run import RayRun
         from racer_viewer.training.ray.settings import DEFAULT_RUNNERS, Spread
 
-        print("Starting Ray, which takes its time ...", file=sys.stderr, flush=True)
         spread = Spread(options.address, options.runners or DEFAULT_RUNNERS, options.cars_per_runner)
+        cores = os.cpu_count() or 1
+        shared = f" ({spread.runners} runners on {cores} cores: fewer are faster)" if spread.crowds(cores) else ""
+        print(f"Starting Ray, which takes its time{shared} ...", file=sys.stderr, flush=True)
         return RayRun(config, runs, checkpoint, options.bridge, spread)
     from racer_viewer.training.run import Run
 

@@ -34,6 +34,10 @@ class Spread:
         """What one runner makes its cars of."""
         return replace(config, num_cars=self._cars(config))
 
+    def crowds(self, cores: int) -> bool:
+        """Whether there are more runners than this machine has cores; a cluster has room or says that it has not."""
+        return self.address is None and self.runners > cores
+
     def _cars(self, config: RunConfig) -> int:
         return self.cars_per_runner or max(1, config.num_cars // self.runners)
 

@@ -184,7 +184,7 @@ def _learn(trial: Mapping[str, Any], base: str, drawn: Sequence[Settings], sprea
 
     def tell(progress: Progress) -> None:
         nonlocal told
-        if progress.evaluation is not told:
+        if progress.evaluation and progress.evaluation is not told:
             told = progress.evaluation
             tune.report({LAP: lap_of(told), STEPS: progress.steps})
 

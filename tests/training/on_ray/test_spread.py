@@ -30,6 +30,12 @@ def test_a_run_that_goes_on_has_as_many_cars_as_before() -> None:
     assert spread.of_all(spread.of_all(RunConfig())).num_cars == 60
 
 
+def test_more_runners_than_cores_crowd_this_machine_and_not_a_cluster() -> None:
+    assert Spread(runners=3).crowds(2)
+    assert not Spread(runners=2).crowds(2)
+    assert not Spread("auto", runners=3).crowds(2)
+
+
 def test_only_ppo_learns_on_ray() -> None:
     with pytest.raises(ConfigError, match="ppo only"):
         Spread().of_all(RunConfig(algo="sac"))

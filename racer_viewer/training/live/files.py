@@ -9,8 +9,6 @@ LEARNER_FILE = "learner.json"
 LOG_FILE = "learner.log"
 
 UPDATE, LAPS, EVENT, NETWORK, POLICY = "update", "laps", "event", "network", "policy"
-SPEED = "time/steps_per_second"
-"""Name of the figure that says how fast it went since the update before."""
 """What a line tells:
 
 update: `steps`, `seconds`, and `values`, the figures of one update of the policy by name.
@@ -21,6 +19,9 @@ event: `steps`, `seconds`, `kind` and `text`; a begin has the names of its `circ
 network: how the records of the policies that follow are laid out: see `policies.Layout`.
 policy: `steps`, and the `offset` of its record in the file of policies.
 """
+
+SPEED = "time/steps_per_second"
+"""Name of the figure that says how fast it went since the update before."""
 
 FINISHED, STOPPED = "finished", "stopped"
 """Outcomes of a run that ended in good order."""

@@ -16,10 +16,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from racer_env.errors import RacerError
+from racer_viewer.packaged import is_packaged
 
 HOW_TO_GET = (
     'this needs Ray, which lives beside the rest: python run.py --with ray …, or pip install "racer-viewer[ray]"'
 )
+NOT_PACKAGED = "the packaged app has no Ray: get the source, and there python run.py --with ray …"
 OBJECT_STORE_BYTES = 256 * 2**20
 """Of a Ray on this machine. What runners send in an iteration is a few megabytes."""
 TASK_PROCESSES_CPUS = 1
@@ -34,7 +36,7 @@ def check_ray() -> None:
     """A clear line where Ray is not installed, before anything else happens."""
     spec = find_spec("ray")
     if spec is None or spec.origin is None:  # a folder of that name is not it
-        raise RacerError(HOW_TO_GET)
+        raise RacerError(NOT_PACKAGED if is_packaged() else HOW_TO_GET)
 
 
 @contextmanager

@@ -28,6 +28,8 @@ TASK_PROCESSES_CPUS = 1
 """Beside those of the runners: the learner's."""
 QUIET: Mapping[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 ANSWER_SECONDS = 10.0
+TRIES = 4
+"""To connect. A cluster starts a process for every client, and one start in some forty fails for no reason."""
 STDERR = 2
 """The number of that file."""
 
@@ -84,27 +86,57 @@ def _start(processes: int) -> str:
     import ray
 
     try:
-        context = ray.init(
-            address="local",
-            num_cpus=max(os.cpu_count() or 1, processes + TASK_PROCESSES_CPUS),
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            **QUIET,
-        )
+        with _on_loopback():
+            context = ray.init(
+                address="local",
+                num_cpus=max(os.cpu_count() or 1, processes + TASK_PROCESSES_CPUS),
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                **QUIET,
+            )
     except Exception as error:  # it raises of all kinds
         raise RacerError(f"no Ray could be started on this machine: {gist(error)}") from None
     return str(context.address_info["session_dir"])
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """A Ray that starts meanwhile can be reached from this machine only, and outlives a change of its network.
+
+    On Windows and macOS Ray does so by itself. The variable is for its processes, the constant is what this one has
+    read of it.
+    """
+    from ray._private import ray_constants as constants
+
+    name, before = constants.ENABLE_RAY_CLUSTERS_ENV_VAR, constants.ENABLE_RAY_CLUSTER
+    variable, os.environ[name], constants.ENABLE_RAY_CLUSTER = os.environ.get(name), "0", False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+        os.environ.pop(name)
+        if variable is not None:
+            os.environ[name] = variable
 
 
 def _connect(address: str) -> None:
     import ray
 
     _check_answers(address)
-    try:
-        ray.init(address=address, **QUIET)
-    except Exception as error:
-        hint = "" if "RAY_AUTH_MODE" in os.environ else " (if that cluster wants a token, set RAY_AUTH_MODE=token)"
-        raise RacerError(f"no Ray cluster could be reached at {address}: {gist(error)}{hint}") from None
+    for left in reversed(range(TRIES)):
+        try:
+            ray.init(address=address, **QUIET)
+            return
+        except ConnectionAbortedError as error:  # said by the cluster itself
+            if not left:
+                raise _unreachable(address, error) from None
+        except Exception as error:
+            raise _unreachable(address, error) from None
+
+
+def _unreachable(address: str, error: Exception) -> RacerError:
+    hint = "" if "RAY_AUTH_MODE" in os.environ else " (if that cluster wants a token, set RAY_AUTH_MODE=token)"
+    return RacerError(f"no Ray cluster could be reached at {address}: {gist(error)}{hint}")
 
 
 def _check_answers(address: str) -> None:

@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes, both on this machine."""
+"""A Ray cluster of two nodes, both on this machine; each has a loopback address of its own."""
 
 import os
 import socket
@@ -11,6 +11,8 @@ from pathlib import Path
 from ray_processes import wait_until
 
 NODE = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
+HEAD, OTHER = "127.0.0.2", "127.0.0.3"
+"""Ray takes 127.0.0.1 for this machine's address in its network."""
 MEMORY = 100 * 2**20
 """For objects, of each node [bytes]."""
 GRACE = 30.0
@@ -23,18 +25,21 @@ def cluster(log: Path) -> Iterator[str]:
     head, client = free_ports(2)
     with ExitStack() as nodes:
         begin = ("--head", f"--port={head}", f"--ray-client-server-port={client}", "--include-dashboard=false")
-        nodes.enter_context(node(log, *begin, "--num-cpus=1"))
+        nodes.enter_context(node(log, HEAD, *begin, "--num-cpus=1"))
         wait_until(lambda: answers(head) and answers(client), "the head")
-        nodes.enter_context(node(log, f"--address=127.0.0.1:{head}", "--num-cpus=2"))
-        yield f"ray://127.0.0.1:{client}"
+        nodes.enter_context(node(log, OTHER, f"--address={HEAD}:{head}", "--num-cpus=2"))
+        yield f"ray://{HEAD}:{client}"
 
 
 @contextmanager
-def node(log: Path, *arguments: str) -> Iterator[None]:
-    ports = ("--min-worker-port=0", "--max-worker-port=0", f"--object-store-memory={MEMORY}")
+def node(log: Path, host: str, *arguments: str) -> Iterator[None]:
+    own = (f"--node-ip-address={host}", "--min-worker-port=0", "--max-worker-port=0")
     with log.open("ab") as file:
         process = subprocess.Popen(
-            [*NODE, *ports, *arguments], stdout=file, stderr=file, env={**os.environ, "RAY_AUTH_MODE": "token"}
+            [*NODE, *own, f"--object-store-memory={MEMORY}", *arguments],
+            stdout=file,
+            stderr=file,
+            env={**os.environ, "RAY_AUTH_MODE": "token"},
         )
     try:
         yield
@@ -50,11 +55,11 @@ def free_ports(count: int) -> list[int]:
     with ExitStack() as sockets:
         found = [sockets.enter_context(closing(socket.socket())) for _ in range(count)]
         for each in found:
-            each.bind(("127.0.0.1", 0))
+            each.bind((HEAD, 0))
         return [each.getsockname()[1] for each in found]
 
 
 def answers(port: int) -> bool:
-    with suppress(OSError), closing(socket.create_connection(("127.0.0.1", port), 1.0)):
+    with suppress(OSError), closing(socket.create_connection((HEAD, port), 1.0)):
         return True
     return False

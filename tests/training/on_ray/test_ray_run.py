@@ -27,6 +27,7 @@ from racer_viewer.training.evaluation import evaluate
 from racer_viewer.training.learner import make_env, make_model
 from racer_viewer.training.live import WatchedRun
 from racer_viewer.training.live.reading import StoryReader, load_curves
+from racer_viewer.training.presets import preset
 from racer_viewer.training.ray.machines import check_ray
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
 from tests.documents import Document
@@ -165,6 +166,20 @@ def test_a_run_on_ray_is_a_run_like_others_and_leaves_no_process(tmp_path: Path)
     assert len(curves.policies) >= 8
 
 
+def test_what_is_learned_on_ray_drives_clean_laps(tmp_path: Path) -> None:
+    """As many steps as the other engine takes at most for its first clean lap, two times over."""
+    from racer_viewer.training.ray.run import RayRun
+
+    config = replace(preset("ppo"), name="driver", timesteps=160_000, evaluate_every=20_000)
+    run = RayRun(config, tmp_path, spread=Spread(runners=2))
+    run.folder.mkdir()
+    outcome = run.learn()
+    assert outcome.best is not None
+    (driven,) = evaluate(load_agent(outcome.best).act, [load_circuit("track-01")], enough_laps=3)
+    assert driven.clean
+    assert driven.laps >= 3
+
+
 def test_rates_fall_and_checkpoints_come_as_with_the_other_engine(tmp_path: Path) -> None:
     from racer_viewer.training.run import Run
 
@@ -272,6 +287,7 @@ def test_a_run_without_its_bridge_is_one_line_and_leaves_nothing(tmp_path: Path)
     assert not (tmp_path / "runs" / "alone").exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Ray has clusters on Linux only")
 def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     with cluster(tmp_path / "cluster.log") as address:

@@ -60,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise RacerError(f"what was found could not be kept in {folder}: {error.strerror or error}") from None
     print(f"The picture: {folder / PLOT_FILE}")
+    if trials[0].best >= NO_LAP:
+        print("No trial drove a clean lap: give them more --timesteps, or an easier --track")
     if received:
         print("The search was interrupted: ended early may mean that, too")
     where = () if options.data_dir is None else ("--data-dir", options.data_dir)

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +101,30 @@ def test_trials_have_runners_of_their_own_if_asked(tmp_path: Path) -> None:
         search.kill()
     trials = json.loads((tmp_path / "tune" / "ppo-track-01" / "trials.json").read_text())
     assert all(trial["curve"] and not trial["problem"] for trial in trials)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="Ray has clusters on Linux only")
+def test_a_search_on_a_cluster_that_drives_no_lap_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray", reason="python run.py --with ray test …")
+    from ray_cluster import cluster
+    from ray_processes import Program
+
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 5_000]
+    with cluster(tmp_path / "cluster.log"):
+        search = Program(
+            "tune", "--trials", 4, "--address", "auto", *short, "--data-dir", tmp_path, log=tmp_path / "log"
+        )
+        try:
+            assert search.wait() == 0, search.output
+        finally:
+            search.kill()
+    trials = json.loads((tmp_path / "tune" / "ppo-track-01" / "trials.json").read_text())
+    assert all(trial["curve"] and not trial["problem"] for trial in trials)
+    assert "No trial drove a clean lap: give them more --timesteps" in search.output
 
 
 @pytest.mark.slow

@@ -78,8 +78,8 @@ def run(rounds: int, as_json: bool) -> int:
     return 0
 
 
-def measure(rounds: int, config: RunConfig | None = None) -> Figures:
-    config = replace(config or preset("ppo"), timesteps=NEVER)
+def measure(rounds: int) -> Figures:
+    config = replace(preset("ppo"), timesteps=NEVER)
     with ExitStack() as open_things:
         open_things.enter_context(ray_running(None, sum(RUNNERS)))
         sb3 = open_things.enter_context(_sb3(config))

@@ -171,7 +171,7 @@ def _nothing_on_stderr() -> Iterator[None]:
 
 
 def _be_quiet() -> None:
-    """Before the first import: no figures to Ray's makers, no pages of advice between a run's own lines, no Ctrl-C."""
+    """No figures to Ray's makers, no pages of advice between a run's own lines, no Ctrl-C."""
     for name, value in (
         ("RAY_USAGE_STATS_ENABLED", "0"),
         ("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"),
@@ -182,5 +182,7 @@ def _be_quiet() -> None:
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     warnings.filterwarnings("ignore", message="You have specified a mini-batch size")  # for a model that learns not
+    import ray  # noqa: F401  which sets levels of its own, and reads the above
+
     for name in ("ray", "ray.rllib", "ray.tune"):
         logging.getLogger(name).setLevel(logging.ERROR)

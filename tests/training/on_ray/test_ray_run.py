@@ -1,5 +1,6 @@
 """Runs on Ray: they are like all others, and outlive what dies within them."""
 
+import json
 import os
 import signal
 import subprocess
@@ -20,7 +21,6 @@ from ray_processes import PATIENCE, Program, wait_until
 from racer_env.engine import load_circuit
 from racer_viewer.agents import load_agent
 from racer_viewer.bench.bridge import bridge_process
-from racer_viewer.bench.ray import measure
 from racer_viewer.bench.served import served
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.evaluation import evaluate
@@ -309,15 +309,22 @@ def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path, monkeypatch: pytest.M
     assert load_agent(tmp_path / "runs" / "far" / "far.zip").info.timesteps == 2048
 
 
-def test_the_benchmark_tells_the_parts_of_an_iteration() -> None:
-    figures = measure(2, tiny())
-    assert figures.steps == 8 * 32
-    assert list(figures.parts) == [1, 2]
-    for parts in figures.parts.values():
-        assert parts.driving < parts.gathering
-        assert parts.steps_per_second > 0.3 * figures.steps / (parts.gathering + parts.learning)
-        assert parts.gathered_bytes > 14 * 4 * figures.steps / 2
-    assert figures.limit > 0.0
+def test_the_benchmark_tells_the_parts_of_an_iteration_and_nothing_else(tmp_path: Path) -> None:
+    program = Program("bench", "train", "--engine", "ray", "--rounds", 2, "--json", log=tmp_path / "log")
+    try:
+        assert program.wait() == 0, program.output
+    finally:
+        program.kill()
+    before, bracket, rest = program.output.partition("{")
+    assert not before or before.startswith("Preparing the engine"), "no advice of Ray's"
+    figures = json.loads(bracket + rest)
+    assert figures["steps"] == 8192
+    assert list(figures["parts"]) == ["1", "2"]
+    for parts in figures["parts"].values():
+        assert parts["driving"] < parts["gathering"]
+        assert parts["steps_per_second"] > 0.3 * figures["steps"] / (parts["gathering"] + parts["learning"])
+        assert parts["gathered_bytes"] > 14 * 4 * figures["steps"] / 2
+    assert figures["limit"] > figures["sb3_steps_per_second"] / 10
 
 
 def test_the_snippet_for_rllib_on_its_own_works() -> None:

@@ -28,6 +28,7 @@ def cluster(log: Path) -> Iterator[str]:
         nodes.enter_context(node(log, HEAD, *begin, "--num-cpus=1"))
         wait_until(lambda: answers(head) and answers(client), "the head")
         nodes.enter_context(node(log, OTHER, f"--address={HEAD}:{head}", "--num-cpus=2"))
+        wait_until(lambda: log.read_text(errors="replace").count("Ray runtime started") == 2, "both nodes")
         yield f"ray://{HEAD}:{client}"
 
 

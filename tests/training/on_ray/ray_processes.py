@@ -6,7 +6,9 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 MARK = "RACER_TEST_MARK"
 PATIENCE = 120.0
@@ -14,7 +16,7 @@ PATIENCE = 120.0
 
 
 class Program:
-    """`racer-viewer ARGUMENTS` with a mark that all processes it starts inherit."""
+    """`racer-viewer ARGUMENTS` with a mark that all processes it starts inherit; as a context, none outlives it."""
 
     def __init__(self, *arguments: object, log: Path) -> None:
         self.mark, self._log = uuid.uuid4().hex, log
@@ -25,6 +27,17 @@ class Program:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, MARK: self.mark},
             )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """All of it that is left is killed, by number."""
+        self.process.kill()
+        self.process.wait()
+        for process in self.others():
+            with suppress(ProcessLookupError):
+                os.kill(process, 9)
 
     @property
     def output(self) -> str:
@@ -48,16 +61,6 @@ class Program:
             return marked and (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
         except OSError:
             return False
-
-    def kill(self) -> None:
-        """All of it that is left, by number."""
-        self.process.kill()
-        self.process.wait()
-        for process in self.others():
-            try:
-                os.kill(process, 9)
-            except ProcessLookupError:
-                continue
 
 
 def wait_until(condition: Callable[[], object], what: str, limit: float = PATIENCE) -> None:

@@ -147,12 +147,9 @@ def test_a_runner_without_its_bridge_says_so_and_drives_when_it_is_there() -> No
 
 def test_a_run_on_ray_is_a_run_like_others_and_leaves_no_process(tmp_path: Path) -> None:
     command = ["train", "--engine", "ray", "--runners", 2, "--cars-per-runner", 8, "--timesteps", 4096, *SETTINGS]
-    program = Program(*command, "--name", "spread", "--data-dir", tmp_path, log=tmp_path / "log")
-    try:
+    with Program(*command, "--name", "spread", "--data-dir", tmp_path, log=tmp_path / "log") as program:
         assert program.wait() == 0, program.output
         wait_until(lambda: not program.others(), "all processes to end")
-    finally:
-        program.kill()
     assert "Finished after 4,096 steps" in program.output
     folder = tmp_path / "runs" / "spread"
     agent = load_agent(folder / "spread.zip")
@@ -225,9 +222,8 @@ def test_a_runner_that_is_killed_is_replaced_and_the_run_goes_on(tmp_path: Path)
 
 def test_a_run_that_is_told_to_end_saves_what_it_learned_and_says_how_to_go_on(tmp_path: Path) -> None:
     command = ["train", "--engine", "ray", "--runners", 2, "--num-cars", 8, *SETTINGS, "--data-dir", tmp_path]
-    program = Program(*command, "--timesteps", 10**7, "--name", "ended", log=tmp_path / "log")
     folder = tmp_path / "runs" / "ended"
-    try:
+    with Program(*command, "--timesteps", 10**7, "--name", "ended", log=tmp_path / "log") as program:
         wait_until(lambda: list(folder.glob("ended_*_steps.zip")), "a checkpoint")
         seen = WatchedRun.attach(folder)
         wait_until(lambda: seen.steps_per_second > 0.0, "a window to see how fast it is")
@@ -236,30 +232,24 @@ def test_a_run_that_is_told_to_end_saves_what_it_learned_and_says_how_to_go_on(t
         program.process.terminate()
         assert program.wait() == 128 + signal.SIGTERM, program.output
         wait_until(lambda: not program.others(), "all processes to end")
-    finally:
-        program.kill()
     assert f"train --resume {folder} --engine ray --runners 2" in program.output
     assert load_curves(folder).events[-1].text.startswith("Stopped after")
 
 
 def test_a_driver_that_is_killed_leaves_nothing_running_and_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     command = ["train", "--engine", "ray", "--num-cars", 8, *SETTINGS, "--data-dir", tmp_path]
-    program = Program(*command, "--timesteps", 10**7, "--name", "killed", log=tmp_path / "log")
     folder = tmp_path / "runs" / "killed"
-    try:
+    with Program(*command, "--timesteps", 10**7, "--name", "killed", log=tmp_path / "log") as program:
         wait_until(lambda: list(folder.glob("killed_*_steps.zip")), "a checkpoint")
         program.process.kill()
         program.process.wait()
         latest = max(int(path.stem.split("_")[1]) for path in folder.glob("killed_*_steps.zip"))
         total = latest + 2048
-        again = Program("train", "--engine", "ray", "--resume", folder, "--timesteps", total, log=tmp_path / "log2")
-        try:
+        with Program(
+            "train", "--engine", "ray", "--resume", folder, "--timesteps", total, log=tmp_path / "log2"
+        ) as again:
             assert again.wait() == 0, again.output
-        finally:
-            again.kill()
         wait_until(lambda: not program.others(), "all processes to end")  # Ray's own take about a minute
-    finally:
-        program.kill()
     story = StoryReader(folder)
     events = story.read_all().events
     assert [event.text for event in events if event.kind == "begin"][-1] == f"Goes on from {latest:,} steps"
@@ -277,11 +267,8 @@ def test_runners_drive_the_cars_of_a_bridge_that_wants_a_token(tmp_path: Path, m
 
 def test_a_run_without_its_bridge_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     command = ["train", "--engine", "ray", "--bridge", "ws://127.0.0.1:9", "--num-cars", 8, "--data-dir", tmp_path]
-    program = Program(*command, "--name", "alone", log=tmp_path / "log")
-    try:
+    with Program(*command, "--name", "alone", log=tmp_path / "log") as program:
         assert program.wait() == 2
-    finally:
-        program.kill()
     last = program.output.splitlines()[-1]
     assert last.startswith("racer-viewer: no runner drives: cannot connect to ws://127.0.0.1:9")
     assert not (tmp_path / "runs" / "alone").exists()
@@ -292,17 +279,13 @@ def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     with cluster(tmp_path / "cluster.log") as address:
         command = ["train", "--engine", "ray", "--address", address, "--runners", 2, "--num-cars", 8, *SETTINGS]
-        program = Program(*command, "--timesteps", 2048, "--data-dir", tmp_path, "--name", "far", log=tmp_path / "log")
-        try:
+        with Program(
+            *command, "--timesteps", 2048, "--data-dir", tmp_path, "--name", "far", log=tmp_path / "log"
+        ) as program:
             assert program.wait() == 0, program.output
-        finally:
-            program.kill()
         command = ["train", "--engine", "ray", "--address", address, "--data-dir", tmp_path]
-        too_many = Program(*command, "--runners", 9, log=tmp_path / "log9")
-        try:
+        with Program(*command, "--runners", 9, log=tmp_path / "log9") as too_many:
             assert too_many.wait() == 2
-        finally:
-            too_many.kill()
     assert too_many.output.splitlines()[-1].endswith("this Ray has 3: ask for fewer --runners")
     curves = load_curves(tmp_path / "runs" / "far")
     assert curves.values["ray/runners"].tolist() == [2.0] * 8
@@ -310,11 +293,8 @@ def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_benchmark_tells_the_parts_of_an_iteration_and_nothing_else(tmp_path: Path) -> None:
-    program = Program("bench", "train", "--engine", "ray", "--rounds", 2, "--json", log=tmp_path / "log")
-    try:
+    with Program("bench", "train", "--engine", "ray", "--rounds", 2, "--json", log=tmp_path / "log") as program:
         assert program.wait() == 0, program.output
-    finally:
-        program.kill()
     before, bracket, rest = program.output.partition("{")
     assert not before or before.startswith("Preparing the engine"), "no advice of Ray's"
     figures = json.loads(bracket + rest)

@@ -66,12 +66,9 @@ def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: 
     from ray_processes import Program, wait_until
 
     short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 20_000]
-    search = Program("tune", "--trials", 3, *short, "--data-dir", tmp_path, log=tmp_path / "log")
-    try:
+    with Program("tune", "--trials", 3, *short, "--data-dir", tmp_path, log=tmp_path / "log") as search:
         assert search.wait() == 0, search.output
         wait_until(lambda: not search.others(), "all processes to end")
-    finally:
-        search.kill()
     folder = tmp_path / "tune" / "ppo-track-01"
     trials = json.loads((folder / "trials.json").read_text())
     assert sorted(trial["number"] for trial in trials) == [0, 1, 2]
@@ -80,11 +77,8 @@ def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: 
     best = load_run_config(folder / "best.json")
     assert best == parse_run_config(trials[0]["settings"], best)
     again = ["--like", folder / "best.json", "--timesteps", 1024, "--name", "tuned"]
-    training = Program("train", "--headless", *again, "--data-dir", tmp_path, log=tmp_path / "log2")
-    try:
+    with Program("train", "--headless", *again, "--data-dir", tmp_path, log=tmp_path / "log2") as training:
         assert training.wait() == 0, training.output
-    finally:
-        training.kill()
     assert load_run_config(tmp_path / "runs" / "tuned" / "config.json").net == (16, 16)
 
 
@@ -94,11 +88,8 @@ def test_trials_have_runners_of_their_own_if_asked(tmp_path: Path) -> None:
     from ray_processes import Program
 
     short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 10_000]
-    search = Program("tune", "--trials", 2, "--runners", 1, *short, "--data-dir", tmp_path, log=tmp_path / "log")
-    try:
+    with Program("tune", "--trials", 2, "--runners", 1, *short, "--data-dir", tmp_path, log=tmp_path / "log") as search:
         assert search.wait() == 0, search.output
-    finally:
-        search.kill()
     trials = json.loads((tmp_path / "tune" / "ppo-track-01" / "trials.json").read_text())
     assert all(trial["curve"] and not trial["problem"] for trial in trials)
 
@@ -114,14 +105,9 @@ def test_a_search_on_a_cluster_that_drives_no_lap_says_what_to_do(
 
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 5_000]
-    with cluster(tmp_path / "cluster.log"):
-        search = Program(
-            "tune", "--trials", 4, "--address", "auto", *short, "--data-dir", tmp_path, log=tmp_path / "log"
-        )
-        try:
-            assert search.wait() == 0, search.output
-        finally:
-            search.kill()
+    command = ["tune", "--trials", 4, "--address", "auto", *short, "--data-dir", tmp_path]
+    with cluster(tmp_path / "cluster.log"), Program(*command, log=tmp_path / "log") as search:
+        assert search.wait() == 0, search.output
     trials = json.loads((tmp_path / "tune" / "ppo-track-01" / "trials.json").read_text())
     assert all(trial["curve"] and not trial["problem"] for trial in trials)
     assert "No trial drove a clean lap: give them more --timesteps" in search.output
@@ -133,15 +119,12 @@ def test_a_search_that_is_interrupted_keeps_what_it_found_and_ends_everything(tm
     from ray_processes import Program, wait_until
 
     long = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 10**6]
-    search = Program("tune", "--trials", 4, *long, "--data-dir", tmp_path, log=tmp_path / "log")
     folder = tmp_path / "tune" / "ppo-track-01"
-    try:
+    with Program("tune", "--trials", 4, *long, "--data-dir", tmp_path, log=tmp_path / "log") as search:
         wait_until((folder / "best.json").exists, "something to be found")
         search.process.send_signal(signal.SIGINT)
         assert search.wait() == 128 + signal.SIGINT, search.output
         wait_until(lambda: not search.others(), "all processes to end")
-    finally:
-        search.kill()
     assert "Train with the best" in search.output
     assert any(trial["curve"] for trial in json.loads((folder / "trials.json").read_text()))
     load_run_config(folder / "best.json")

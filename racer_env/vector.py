@@ -67,6 +67,7 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         threads: int = 1,
         copy: bool = True,
     ) -> None:
+        self.closed = True  # as long as there is nothing to close: Gymnasium closes what is forgotten
         if render_mode is not None:
             raise RacerError("a vector environment draws nothing: make a RacerEnv to watch")
         self.num_envs = num_envs
@@ -77,6 +78,7 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         self._scenario = make_scenario(track_id, config_path, config, start, redraw)
         self.batch: Batch = open_batch(num_envs, bridge_url, token, threads)
         """For those who want the arrays of a step without infos."""
+        self.closed = False
         self._copy = copy
         self._seeded = False
         self._everyone = np.ones(num_envs, np.bool_)

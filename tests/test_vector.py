@@ -1,5 +1,7 @@
 """RacerVectorEnv: N cars, the same as N single environments."""
 
+import gc
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +140,12 @@ def test_what_is_wrong_is_named() -> None:
 def test_an_existing_server_cannot_batch_and_the_error_says_so() -> None:
     with old_server() as server, pytest.raises(BridgeError, match="knows no batch"):
         RacerVectorEnv(3, server.url)
+
+
+def test_one_that_finds_no_bridge_leaves_nothing_but_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    later: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", later.append)
+    with pytest.raises(BridgeError):
+        RacerVectorEnv(2, "ws://127.0.0.1:9")
+    gc.collect()
+    assert not later

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from types import FrameType
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 OPTIONS = ("timesteps", "name", "seed", "num_cars", "begin_from", "device")
 """Settings with an option of their own; all others go by --set."""
+STDERR = 2
+"""The number of that file."""
 LINE_SECONDS = 5.0
 """Between two lines of progress where there is no terminal."""
 
@@ -79,11 +81,13 @@ def run(options: argparse.Namespace) -> int:
         try:
             outcome = _learn(training)
         except OSError as error:
-            from racer_viewer.training.saved import latest_model
-
-            saved = latest_model(training.folder) is not None
-            rest = f"what was saved before is there. {how_to_go_on}" if saved else "nothing could be saved"
+            rest = (
+                f"what was saved before is there. {how_to_go_on}" if _is_saved(training) else "nothing could be saved"
+            )
             raise RacerError(f"{error.strerror or error}: {rest}") from None
+        except KeyboardInterrupt:
+            print(f"Given up. {how_to_go_on}" if _is_saved(training) else "Given up before anything was saved")
+            raise
     if training.discarded:
         from racer_viewer.training.saved import remove_run
 
@@ -100,14 +104,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_of(options: argparse.Namespace, runs: Path) -> Run:
     from racer_viewer.training.live.claim import check_nobody_learns
-    from racer_viewer.training.saved import config_to_go_on, find_checkpoint
+    from racer_viewer.training.saved import config_to_go_on, find_checkpoint, folder_of
 
-    checkpoint = None if options.resume is None else find_checkpoint(options.resume, runs)
-    if checkpoint is None:
-        config = config_of(options)
-    else:
-        check_nobody_learns(checkpoint.model.parent)
-        config = config_to_go_on(checkpoint.model, options.timesteps)
+    checkpoint = None
+    if options.resume is not None:
+        for folder in (folder_of(options.resume), runs / options.resume):
+            check_nobody_learns(folder)
+        checkpoint = find_checkpoint(options.resume, runs)
+    config = config_of(options) if checkpoint is None else config_to_go_on(checkpoint.model, options.timesteps)
     if options.engine == "ray":
         from racer_viewer.training.ray.run import RayRun
         from racer_viewer.training.ray.settings import DEFAULT_RUNNERS, Spread
@@ -130,6 +134,12 @@ def _on_ray(options: argparse.Namespace) -> list[object]:
     return ["--engine", "ray", *(part for name, value in given.items() if value is not None for part in (name, value))]
 
 
+def _is_saved(training: Run) -> bool:
+    from racer_viewer.training.saved import latest_model
+
+    return training.folder.is_dir() and latest_model(training.folder) is not None
+
+
 def _learn(training: Run) -> Outcome:
     from racer_viewer.training.live.attended import at_a_terminal, learn_attended
 
@@ -146,6 +156,8 @@ def signals_stop(stop: Callable[[], object]) -> Iterator[list[int]]:
         if received:
             raise KeyboardInterrupt
         received.append(number)
+        with suppress(OSError):  # print must not be called within itself
+            os.write(STDERR, b"\nStopping; Ctrl-C once more gives up at once\n")
         stop()
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -183,7 +195,7 @@ class _Report:
                 self._bar.console.print(f"{progress.steps:>12,}  {progress.note}", markup=False, highlight=False)
         elif progress.note or time.monotonic() - self._last_line > LINE_SECONDS:
             self._last_line = time.monotonic()
-            left = f"{progress.seconds_left:.0f} s left"
+            left = f"{max(0.0, progress.seconds_left):.0f} s left"
             note = f": {progress.note}" if progress.note else f", {left}"
             print(f"{progress.steps:,} of {progress.total:,} steps, {figures}{note}", file=sys.stderr, flush=True)
 

@@ -95,7 +95,8 @@ class Falling:
     last: float
 
     def __call__(self, remaining: float) -> float:
-        return self.last + (self.first - self.last) * remaining
+        """remaining: from 1 on; below 0 in the last update of a run whose steps are no whole number of them."""
+        return self.last + (self.first - self.last) * max(0.0, remaining)
 
 
 class ProgressInUnits(VecEnvWrapper):

@@ -17,7 +17,7 @@ from racer_viewer.training.checkpoints import begin_from, restore, save_checkpoi
 from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.learner import Model, QuieterNoise, make_env, make_model
 from racer_viewer.training.live.files import FINISHED, STOPPED
-from racer_viewer.training.live.narrator import Narrator, StoryFigures, SturdyFigures, layout_of
+from racer_viewer.training.live.narrator import Narrator, StoryFigures, SturdyFigures, full_disk_in_threads, layout_of
 from racer_viewer.training.live.policies import PolicyKeeper
 from racer_viewer.training.live.story import Story
 from racer_viewer.training.metrics import RacerMetricsCallback, find_cars
@@ -120,7 +120,8 @@ class Run:
         """
         env = make_env(self.config, self._bridge_url)
         try:
-            return self._learn(env, report, companions, on_problem)
+            with full_disk_in_threads():
+                return self._learn(env, report, companions, on_problem)
         finally:
             env.close()
 

@@ -1,6 +1,7 @@
 """Going on with a run: how far, from where, and what is said if it cannot be."""
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from racer_viewer.training import saved
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.live import WatchedRun, load_curves
 from racer_viewer.training.live import watched as watched_module
+from racer_viewer.training.live.orders import Orders
 from racer_viewer.training.run import Run
 from racer_viewer.ui import display
 
@@ -68,6 +70,18 @@ def test_the_command_line_says_so_in_one_line(
     assert "ask for more with --timesteps, as --timesteps 1024" in line
     assert main(["train", *options, "--resume", "nobody", "--data-dir", str(data)]) == 2
     assert "nobody" in capsys.readouterr().err
+
+
+def test_a_run_that_learns_is_said_to_though_it_has_nothing_to_go_on_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "runs" / "busy"
+    folder.mkdir(parents=True)
+    with closing(Orders(folder)):
+        for run in ("busy", folder):
+            assert main(["train", "--headless", "--resume", str(run), "--data-dir", str(tmp_path)]) == 2
+            (line,) = capsys.readouterr().err.splitlines()
+            assert "learning already" in line
 
 
 class NoStage:

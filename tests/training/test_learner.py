@@ -7,7 +7,7 @@ from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.training.config import PAID_UNITS, RunConfig, parse_run_config
-from racer_viewer.training.learner import make_env, make_model
+from racer_viewer.training.learner import Falling, make_env, make_model
 
 
 def config(**settings: object) -> RunConfig:
@@ -47,3 +47,8 @@ def test_a_policy_that_knows_nothing_has_its_foot_on_the_pedal() -> None:
     action, _ = make_model(config(), env).predict(env.reset(), deterministic=True)
     assert (action[:, 1] > 0.5).all()
     assert action[:, 2] == pytest.approx(0.0)
+
+
+def test_a_schedule_ends_where_it_should_though_a_run_learns_on_to_the_end_of_its_last_rollout() -> None:
+    falling = Falling(1e-3, 1e-4)
+    assert [falling(remaining) for remaining in (1.0, 0.0, -0.3)] == pytest.approx([1e-3, 1e-4, 1e-4])

@@ -6,7 +6,9 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from racer_viewer.training import overseer as overseer_module
 from racer_viewer.training.checkpoints import restore
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
 from racer_viewer.training.learner import make_env, make_model
+from racer_viewer.training.live.reading import load_curves
 from racer_viewer.training.overseer import Progress
 from racer_viewer.training.run import Run
 from racer_viewer.training.saved import ResumeError, find_checkpoint
@@ -158,6 +161,31 @@ def test_a_full_disk_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.Monk
     assert outcome.finished
     assert any("could not save tiny_512_steps: No space left" in note for note in told)
     assert (outcome.folder / "tiny_768_steps.zip").is_file()
+
+
+def test_a_full_disk_under_tensorboard_is_told_and_does_not_end_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
+
+    def write(thread: Any) -> None:
+        for _ in range(2):  # its beginning, and the first figure
+            thread._queue.get()
+            thread._queue.task_done()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def usual(error: threading.ExceptHookArgs) -> None:
+        unhandled.append(error)
+
+    unhandled: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(_AsyncWriterThread, "_run", write)
+    monkeypatch.setattr(threading, "excepthook", usual)
+    outcome = Run(tiny(), tmp_path).learn()
+    assert outcome.finished
+    assert threading.excepthook is usual
+    assert not unhandled, "a thread's last words are pages"
+    problems = [event.text for event in load_curves(outcome.folder).events if event.kind == "problem"]
+    assert problems == ["could not write figures: No space left on device; the run goes on"]
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ class Conductor(BaseCallback):
         self._run, self._orders = run, orders
         self._paused = False
         self._ticks_per_second = math.inf
-        self._next_tick = 0.0
+        self._next_tick, self._paced_steps = 0.0, 0
         self._answers: dict[str, Callable[[Message], None]] = {
             PAUSE: self._pause,
             RESUME: self._resume,
@@ -63,8 +63,10 @@ class Conductor(BaseCallback):
         return True
 
     def _keep_pace(self) -> None:
-        """Wait until the next tick is due."""
-        self._next_tick = max(self._next_tick + 1.0 / self._ticks_per_second, time.monotonic() - MOST_BEHIND)
+        """Wait until the next tick is due. With Ray, many are driven between two calls."""
+        ticks = (self.num_timesteps - self._paced_steps) / self._run.config.num_cars
+        self._paced_steps = self.num_timesteps
+        self._next_tick = max(self._next_tick + ticks / self._ticks_per_second, time.monotonic() - MOST_BEHIND)
         while not self._run.stopped and not self._paused and (left := self._next_tick - time.monotonic()) > 0.0:
             if self._ticks_per_second == math.inf:
                 return
@@ -100,7 +102,7 @@ class Conductor(BaseCallback):
 
     def _set_pace(self, times: Any) -> None:
         self._ticks_per_second = math.inf if times is None else max(float(times), SLOWEST) * TICKS_PER_SECOND
-        self._next_tick = time.monotonic()
+        self._next_tick, self._paced_steps = time.monotonic(), self.num_timesteps
         self._orders.note_pace(None if times is None else self._ticks_per_second / TICKS_PER_SECOND)
 
     def _go_on_unseen(self, message: Message) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,22 @@ class SturdyFigures(KVWriter):
             if not self._failed:
                 self._on_problem(f"could not write figures: {error.strerror or error}; the run goes on")
             self._failed = True
+
+
+@contextmanager
+def full_disk_in_threads() -> Iterator[None]:
+    """TensorBoard writes in a thread of its own; what ends that is told when the next figures are to be written."""
+    usual = threading.excepthook
+
+    def on_error(error: threading.ExceptHookArgs) -> None:
+        if not isinstance(error.exc_value, OSError):
+            usual(error)
+
+    threading.excepthook = on_error
+    try:
+        yield
+    finally:
+        threading.excepthook = usual
 
 
 class Narrator(BaseCallback):

@@ -25,7 +25,7 @@ from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.ray.learner import RacerLearner
-from racer_viewer.training.ray.machines import check_room, gist
+from racer_viewer.training.ray.machines import gist, wait_for_room
 from racer_viewer.training.ray.module import MODEL_ACTIVATION, MODEL_LOG_STD, MODEL_NET, RacerModule
 from racer_viewer.training.ray.rollout import Batch
 from racer_viewer.training.ray.runner import SETTINGS, CarRunner, Gathered, Trouble
@@ -33,8 +33,14 @@ from racer_viewer.training.ray.settings import RunnerSettings, Spread
 
 MOST_RESTARTS = 1000
 """Of runners, in one run."""
-GRACE_SECONDS = 10.0
-"""For a runner that does not answer, until it is given up."""
+FIRST_ANSWER_SECONDS = 600.0
+"""For runners to make their cars ready, which may mean to compile the engine, and to gather for the first time."""
+LEAST_SILENCE_SECONDS, MOST_SILENCE = 120.0, 10.0
+"""For a runner that does not answer, until it is given up: so many seconds, and so many times what gathering took."""
+PROBE_SECONDS = 10.0
+"""For a new runner in the place of another to answer, whenever it is asked."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds until it is asked again, while it does not: each time twice as many. Meanwhile all others wait."""
 TINY = 1e-4
 """Advantages are not divided by less."""
 
@@ -43,13 +49,13 @@ TINY = 1e-4
 class Iteration:
     """One round of gathering and learning.
 
-    died: runners that did not answer, though they did before. gathering: seconds until all that was gathered had come.
+    lost: runners that died, or did not answer for too long. gathering: seconds until all that was gathered had come.
     learning: seconds of the learner. figures: its own, by RLlib's names.
     """
 
     gathered: Sequence[Gathered]
     troubles: Sequence[Trouble]
-    died: int
+    lost: int
     gathering: float
     learning: float = 0.0
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -66,19 +72,50 @@ class RacerPPO(PPO):
 
     last: Iteration
     """The latest one."""
+    _usual: float | None = None
+    """Seconds that gathering took lately."""
+    _probe_at, _pause = 0.0, FIRST_PAUSE
+    """When runners that were lost are asked for again, by time.monotonic, and how long to wait after that."""
+
+    def setup(self, config: Any) -> None:
+        super().setup(config)
+        self._random = np.random.default_rng(config.seed)
 
     def training_step(self) -> None:
-        begin, asked = time.perf_counter(), self.env_runner_group.num_healthy_remote_workers()
-        answers = self.env_runner_group.foreach_env_runner(
-            "sample", kwargs={"policy": ray.put(self.policy_state())}, local_env_runner=False
-        )
+        begin = time.perf_counter()
+        answers, lost = self._gather()
         gathered = [each for each in answers if isinstance(each, Gathered)]
         troubles = [each for each in answers if isinstance(each, Trouble)]
         came = time.perf_counter()
-        self.last = Iteration(gathered, troubles, asked - len(answers), came - begin)
+        self.last = Iteration(gathered, troubles, lost, came - begin)
         if gathered:
+            self._usual = self.last.gathering
             figures = self._learn([each.batch for each in gathered])
             self.last = replace(self.last, learning=time.perf_counter() - came, figures=figures)
+
+    def restore_env_runners(self, env_runner_group: Any) -> list[int]:
+        """RLlib asks before every iteration, which costs seconds as long as there is no processor for a new runner."""
+        if time.monotonic() < self._probe_at:
+            return []
+        restored: list[int] = super().restore_env_runners(env_runner_group)
+        if env_runner_group.num_healthy_remote_workers() < env_runner_group.num_remote_env_runners():
+            self._probe_at = time.monotonic() + self._pause
+            self._pause = min(2.0 * self._pause, LONGEST_PAUSE)
+        else:
+            self._pause = FIRST_PAUSE
+        return restored
+
+    def _gather(self) -> tuple[list[Any], int]:
+        """What runners answer, and how many do not."""
+        runners = self.env_runner_group._worker_manager
+        asked, request = runners.healthy_actor_ids(), {"policy": ray.put(self.policy_state())}
+        limit = max(LEAST_SILENCE_SECONDS, MOST_SILENCE * self._usual) if self._usual else FIRST_ANSWER_SECONDS
+        answers = runners.foreach_actor("sample", kwargs=request, timeout_seconds=limit)
+        for silent in set(asked) - {each.actor_id for each in answers}:
+            ray.kill(runners.actors()[silent], no_restart=False)
+            runners.set_actor_state(silent, healthy=False)
+        there = [each.get() for each in answers if each.ok]
+        return there, len(asked) - len(there)
 
     def policy_state(self) -> dict[str, Any]:
         """What runners drive with."""
@@ -87,7 +124,9 @@ class RacerPPO(PPO):
         return state
 
     def _learn(self, parts: Sequence[Batch]) -> dict[str, float]:
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        """RLlib goes through it in the order given for the first time, and shuffles after that only."""
+        order = self._random.permutation(sum(len(part[Postprocessing.ADVANTAGES]) for part in parts))
+        columns = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
         advantages = columns[Postprocessing.ADVANTAGES]
         columns[Postprocessing.ADVANTAGES] = (advantages - advantages.mean()) / max(TINY, advantages.std())
         steps, config = len(advantages), self.config
@@ -106,7 +145,7 @@ class RacerPPO(PPO):
 @contextmanager
 def algorithm_of(config: RunConfig, spread: Spread, settings: RunnerSettings) -> Iterator[RacerPPO]:
     """Runners that gather, and a learner in this process. Nothing is left of them at the end."""
-    check_room(spread.runners)
+    wait_for_room(spread.runners)
     try:
         algorithm: RacerPPO = ppo_config(config, spread, settings).build_algo()
     except Exception as error:  # of many kinds, from another process
@@ -150,7 +189,7 @@ def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> A
         restart_failed_env_runners=True,
         max_num_env_runner_restarts=MOST_RESTARTS,
         delay_between_env_runner_restarts_s=0.0,
-        env_runner_health_probe_timeout_s=GRACE_SECONDS,
+        env_runner_health_probe_timeout_s=PROBE_SECONDS,
     )
     ppo.debugging(seed=config.seed, log_level="CRITICAL")
     ppo.reporting(min_time_s_per_iteration=None, min_sample_timesteps_per_iteration=0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shutil
 import signal
 import socket
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,8 +30,12 @@ TASK_PROCESSES_CPUS = 1
 """Beside those of the runners: the learner's."""
 QUIET: Mapping[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 ANSWER_SECONDS = 10.0
+ROOM_SECONDS, ROOM_LOOK_SECONDS = 60.0, 0.5
+"""Until a cluster that has no processors free is given up, and between two looks."""
 TRIES = 4
 """To connect. A cluster starts a process for every client, and one start in some forty fails for no reason."""
+SECRET = secrets.token_hex(32)
+"""Of all Rays that this process starts: Ray reads it once."""
 STDERR = 2
 """The number of that file."""
 
@@ -71,7 +77,7 @@ def ray_running(address: str | None, processes: int) -> Iterator[None]:
 
 
 def check_room(processes: int) -> None:
-    """Ray waits for processors for ever, without a word."""
+    """Ray itself waits for processors for ever, without a word."""
     import ray
 
     there = int(ray.cluster_resources().get("CPU", 0))
@@ -81,12 +87,33 @@ def check_room(processes: int) -> None:
         )
 
 
+def wait_for_room(processes: int) -> None:
+    """Until so many processors are free: those of a run that was killed are so after some seconds. In a trial of a
+    search, they are set aside already.
+    """
+    import ray
+    from ray.util import get_current_placement_group
+
+    check_room(processes)
+    end = time.monotonic() + ROOM_SECONDS
+    while get_current_placement_group() is None:
+        free = int(ray.available_resources().get("CPU", 0))
+        if free >= processes:
+            return
+        if time.monotonic() > end:
+            raise RacerError(
+                f"{processes} processes need a processor each, and others use this Ray, {free} are free: "
+                "ask for fewer --runners, or try again later"
+            )
+        time.sleep(ROOM_LOOK_SECONDS)
+
+
 def _start(processes: int) -> str:
     """A Ray on this machine, and the folder that it leaves."""
     import ray
 
     try:
-        with _on_loopback():
+        with _for_this_user():
             context = ray.init(
                 address="local",
                 num_cpus=max(os.cpu_count() or 1, processes + TASK_PROCESSES_CPUS),
@@ -100,23 +127,25 @@ def _start(processes: int) -> str:
 
 
 @contextmanager
-def _on_loopback() -> Iterator[None]:
-    """A Ray that starts meanwhile can be reached from this machine only, and outlives a change of its network.
+def _for_this_user() -> Iterator[None]:
+    """A Ray that starts meanwhile can be reached from this machine only, as Ray does it by itself on Windows and macOS,
+    and outlives a change of its network; and only with a secret that is written nowhere.
 
-    On Windows and macOS Ray does so by itself. The variable is for its processes, the constant is what this one has
-    read of it.
+    Variables are for its processes. What this one has read of the first of them is a constant.
     """
     from ray._private import ray_constants as constants
 
-    name, before = constants.ENABLE_RAY_CLUSTERS_ENV_VAR, constants.ENABLE_RAY_CLUSTER
-    variable, os.environ[name], constants.ENABLE_RAY_CLUSTER = os.environ.get(name), "0", False
+    variables, clusters = dict(os.environ), constants.ENABLE_RAY_CLUSTER
+    os.environ.update({constants.ENABLE_RAY_CLUSTERS_ENV_VAR: "0", "RAY_AUTH_TOKEN": SECRET})
+    constants.ENABLE_RAY_CLUSTER = False
     try:
         yield
     finally:
-        constants.ENABLE_RAY_CLUSTER = before
-        os.environ.pop(name)
-        if variable is not None:
-            os.environ[name] = variable
+        constants.ENABLE_RAY_CLUSTER = clusters
+        for name in (constants.ENABLE_RAY_CLUSTERS_ENV_VAR, "RAY_AUTH_TOKEN", "RAY_AUTH_MODE"):  # Ray sets the last
+            os.environ.pop(name, None)
+            if name in variables:
+                os.environ[name] = variables[name]
 
 
 def _connect(address: str) -> None:
@@ -145,8 +174,8 @@ def _check_answers(address: str) -> None:
     if not port.isdecimal():
         return
     try:
-        socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
-    except (OSError, OverflowError) as error:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+    except (OSError, OverflowError, UnicodeError) as error:
         raise RacerError(f"no Ray cluster could be reached at {address}: {error}") from None
 
 
@@ -182,7 +211,8 @@ def _be_quiet() -> None:
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     warnings.filterwarnings("ignore", message="You have specified a mini-batch size")  # for a model that learns not
-    import ray  # noqa: F401  which sets levels of its own, and reads the above
+    from ray._private import worker  # which sets levels of its own, and reads the above
 
+    worker.print_to_stdstream = lambda *_, **__: None  # a page for every process that dies; a run has a line for that
     for name in ("ray", "ray.rllib", "ray.tune"):
         logging.getLogger(name).setLevel(logging.ERROR)

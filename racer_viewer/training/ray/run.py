@@ -35,7 +35,7 @@ PRIMING_TICKS = 200
 PATIENCE_SECONDS = 60.0
 """For runners of which none can gather anything any more, in a run where some could before."""
 RETRY_SECONDS = 1.0
-ALL_DIED = "all of them died"
+ALL_LOST = "all of them died"
 FIGURES = {
     "policy_loss": "train/policy_gradient_loss",
     "vf_loss": "train/value_loss",
@@ -66,8 +66,10 @@ class RayRun(Run):
         self._settings = RunnerSettings.of(self.spread.of_one(self.config), bridges)
         self._troubles: set[str] = set()
         """What some runners could not gather for, lately."""
-        self._gathered_at: float | None = None
-        """When something was gathered last, by time.monotonic."""
+        self._processes: dict[int, str] = {}
+        """Of runners that gathered, by their numbers."""
+        self._idle_since: float | None = None
+        """Since when none does any more, by time.monotonic."""
         self.on_iteration: Callable[[RacerPPO], None] = lambda algorithm: None
         """Called after every one, for those who measure or disturb."""
 
@@ -111,12 +113,18 @@ class RayRun(Run):
                 each.init_callback(model)
             callbacks.on_training_start({}, {})
             self._iterate(algorithm, model, env, callbacks, keeper)
-            callbacks.on_training_end()
+            callbacks.on_training_end()  # which may add some figures
+            if model.logger.name_to_value:
+                model.logger.dump(model.num_timesteps)
+
+    def _is_over(self, model: Model) -> bool:
+        return self._stopped or model.num_timesteps >= self.config.timesteps
 
     def _iterate(
         self, algorithm: RacerPPO, model: Model, env: VecNormalize, callbacks: CallbackList, keeper: PolicyKeeper
     ) -> None:
-        while model.num_timesteps < self.config.timesteps and not self._stopped:
+        """The figures of the last iteration are not written down yet."""
+        while not self._is_over(model):
             keeper.offer(lambda: _record(keeper, model, env), model.num_timesteps)
             algorithm.train()
             self.on_iteration(algorithm)
@@ -133,7 +141,8 @@ class RayRun(Run):
             self.story.tick()
             callbacks.on_step()  # which tells them how many steps there are now
             callbacks.on_rollout_end()
-            model.logger.dump(model.num_timesteps)
+            if not self._is_over(model):
+                model.logger.dump(model.num_timesteps)
         keeper.keep(_record(keeper, model, env), model.num_timesteps)
 
     def _note_troubles(self, iteration: Iteration) -> None:
@@ -141,17 +150,25 @@ class RayRun(Run):
         assert self._watch is not None
         texts, now = {each.text for each in iteration.troubles}, time.monotonic()
         if iteration.gathered:
-            self._gathered_at = now
-        elif self._gathered_at is None:
-            raise RacerError(f"no runner drives: {min(texts, default=ALL_DIED)}")
-        elif now - self._gathered_at > PATIENCE_SECONDS:
-            self.save_now()
-            raise RacerError(f"no runner drives any more, what was learned is saved: {min(texts, default=ALL_DIED)}")
+            self._idle_since = None
+        elif not self._processes:
+            raise RacerError(f"no runner drives: {min(texts, default=ALL_LOST)}")
+        else:
+            self._idle_since = self._idle_since or now
+            if now - self._idle_since > PATIENCE_SECONDS:
+                self.save_now()
+                why = min(texts, default=ALL_LOST)
+                raise RacerError(f"no runner drives any more, what was learned is saved: {why}")
         for text in sorted(texts - self._troubles):
             self._watch.tell_problem(f"a runner cannot go on, and tries again: {text}")
         self._troubles = texts
-        if iteration.died:
-            self._watch.tell_problem(f"{iteration.died} of {self.spread.runners} runners died, and will be replaced")
+        if iteration.lost:
+            self._watch.tell_problem(f"{iteration.lost} of {self.spread.runners} runners died, and will be replaced")
+        now_there = {each.runner: each.process for each in iteration.gathered}
+        anew = sum(self._processes.get(runner, process) != process for runner, process in now_there.items())
+        if anew:
+            self._watch.tell_problem(f"{anew} of {self.spread.runners} runners had died, and was started anew")
+        self._processes.update(now_there)
         if not iteration.gathered:
             time.sleep(RETRY_SECONDS)
 

@@ -7,6 +7,7 @@ the arrays of a RacerVectorEnv, whose cars start anew within the step, and works
 from __future__ import annotations
 
 import os
+import socket
 import time
 from dataclasses import dataclass
 from typing import Any, cast
@@ -27,19 +28,26 @@ from racer_viewer.training.ray.report import Moments, Report, Witness
 from racer_viewer.training.ray.rollout import Batch, Floats, Rollout
 from racer_viewer.training.ray.settings import RunnerSettings
 
+RETRY_AFTER, MOST_RETRY_SECONDS = 3.0, 30.0
+"""What took so long to fail is tried again after so many times as long, but at most after this: others wait for it."""
 SETTINGS = "settings"
 """Key of a runner's `RunnerSettings` in RLlib's env_config."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """By one runner. observations, returns: what normalisation is learned from. seconds: that it took."""
+    """By one runner, which has a number; its process is another one after it has died.
+
+    observations, returns: what normalisation is learned from. seconds: that it took.
+    """
 
     batch: Batch
     report: Report
     observations: Moments
     returns: Moments
     seconds: float
+    runner: int
+    process: str
 
 
 @dataclass(frozen=True)
@@ -54,10 +62,15 @@ class CarRunner(SingleAgentEnvRunner):
 
     _last_observations: Floats
     _cars: Any = None
+    _trouble: Trouble | None = None
+    """The latest."""
+    _retry_at = 0.0
+    """When it makes sense to try again after that, by time.monotonic."""
 
     def make_env(self) -> None:
         """The cars are there when the first one drives: a bridge may keep a runner waiting, but not from being made."""
         torch.set_num_threads(1)
+        self._process = f"{os.getpid()} on {socket.gethostname()}"
         self._settings: RunnerSettings = self.config.env_config[SETTINGS]
         self.num_envs = self._settings.config.num_cars
 
@@ -78,17 +91,22 @@ class CarRunner(SingleAgentEnvRunner):
 
     def sample(self, *, policy: Any) -> Gathered | Trouble:
         """policy: state of the module to drive with, or where Ray has it."""
+        begin = time.monotonic()
+        if self._trouble is not None and begin < self._retry_at:
+            return self._trouble
         self.module.set_state(ray.get(policy) if isinstance(policy, ray.ObjectRef) else policy)
         try:
             if self._cars is None:
                 self._start()
             return self._gather()
         except RacerError as error:
-            self.stop()
-            return Trouble(str(error))
+            self._trouble = Trouble(str(error))
         except Exception as error:  # which would end this process, and nobody would know why
-            self.stop()
-            return Trouble(f"{type(error).__name__}: {in_one_line(error)}")
+            self._trouble = Trouble(f"{type(error).__name__}: {in_one_line(error)}")
+        self.stop()
+        now = time.monotonic()
+        self._retry_at = now + min(RETRY_AFTER * (now - begin), MOST_RETRY_SECONDS)
+        return self._trouble
 
     def _start(self) -> None:
         """Each runner with random numbers of its own."""
@@ -118,6 +136,8 @@ class CarRunner(SingleAgentEnvRunner):
             observations=Moments.of(seen.reshape(-1, seen.shape[-1])),
             returns=Moments.of(rollout.discounted.reshape(-1)),
             seconds=time.perf_counter() - begin,
+            runner=self.worker_index or 0,
+            process=self._process,
         )
 
     def _tick(self, rollout: Rollout, tick: int) -> None:

@@ -7,8 +7,10 @@ once as there are cores. The first one has the settings as they are, so that the
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,8 @@ GRACE = 4
 """Evaluations before a trial may be ended."""
 KEPT = 2
 """One of so many goes on, whenever trials are compared."""
+REMOVING_SECONDS = 10.0
+"""For other machines to remove what trials have left."""
 LAP, STEPS, TRIAL = "lap", "steps", "trial"
 
 Settings = Mapping[str, Any]
@@ -119,10 +123,32 @@ def search(
     config = replace(config, name="", evaluate_every=max(1, config.timesteps // EVALUATIONS), checkpoint_every=0)
     found = [Trial(number, settings) for number, settings in enumerate(draw_settings(trials, config.seed))]
     runners = 0 if spread is None else spread.runners
-    with ray_running(address, runners), tempfile.TemporaryDirectory(prefix="racer-tune-") as folder:
+    with ray_running(address, runners), _folder_everywhere() as folder:
         check_room(1 + runners)
         problems = _run_trials(config, found, spread, folder, on_result, is_stopped)
     return ranked(replace(each, problem=problems.get(each.number, "")) for each in found)
+
+
+@contextmanager
+def _folder_everywhere() -> Iterator[str]:
+    """For what is needed meanwhile only: here, and on other machines, where trials make it under the same name. Those
+    that are ended early do not remove what they have written.
+    """
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    with tempfile.TemporaryDirectory(prefix="racer-tune-", ignore_cleanup_errors=True) as folder:
+        yield folder
+        remove, here = ray.remote(num_cpus=0)(shutil.rmtree), ray.get_runtime_context().get_node_id()
+        asked = [
+            remove.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(
+                folder, ignore_errors=True
+            )
+            for node in ray.nodes()
+            if node["Alive"] and node["NodeID"] != here
+        ]
+        if asked:
+            ray.wait(asked, num_returns=len(asked), timeout=REMOVING_SECONDS)
 
 
 def ranked(trials: Iterable[Trial]) -> Trials:
@@ -154,7 +180,8 @@ def _run_trials(
         def stop_all(self) -> bool:
             return is_stopped()
 
-    learn = tune.with_parameters(_learn, base=config.to_json(), drawn=[each.settings for each in found], spread=spread)
+    drawn = [each.settings for each in found]
+    learn = tune.with_parameters(_learn, base=config.to_json(), drawn=drawn, spread=spread, folder=folder)
     processes = [{"CPU": 1.0}] * (1 if spread is None else 1 + spread.runners)
     tuner = tune.Tuner(
         tune.with_resources(learn, tune.PlacementGroupFactory(processes)),
@@ -175,7 +202,7 @@ def _run_trials(
     return {int(each.config[TRIAL]): str(each.error).strip().splitlines()[-1] for each in ended}
 
 
-def _learn(trial: Mapping[str, Any], base: str, drawn: Sequence[Settings], spread: Spread | None) -> None:
+def _learn(trial: Mapping[str, Any], base: str, drawn: Sequence[Settings], spread: Spread | None, folder: str) -> None:
     """In a process of Ray: one trial, to its end or until it is ended."""
     from ray import tune
 
@@ -188,7 +215,7 @@ def _learn(trial: Mapping[str, Any], base: str, drawn: Sequence[Settings], sprea
             told = progress.evaluation
             tune.report({LAP: lap_of(told), STEPS: progress.steps})
 
-    run = _run_of(config, Path(tune.get_context().get_trial_dir()), spread)
+    run = _run_of(config, Path(folder, f"trial-{trial[TRIAL]}"), spread)
     run.folder.mkdir(parents=True)
     run.learn(tell)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.folders import data_folder, free_path, written_whole
 from racer_viewer.packaged import told_command
@@ -33,6 +34,8 @@ def run(options: argparse.Namespace) -> int:
         raise RacerError("a search runs on a machine of the cluster: start it there, with --address auto")
     prepare_engine()
     config = Spread().of_all(config_of(options))
+    for name in config.circuits:
+        load_circuit(name)  # what cannot be driven is told at once
     spread = None if options.runners is None else Spread(runners=options.runners)
     folder = free_path(data_folder(options.data_dir) / "tune" / f"{config.algo}-{Path(config.tracks[0]).stem}")
     _make(folder)
@@ -60,12 +63,13 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise RacerError(f"what was found could not be kept in {folder}: {error.strerror or error}") from None
     print(f"The picture: {folder / PLOT_FILE}")
-    if trials[0].best >= NO_LAP:
-        print("No trial drove a clean lap: give them more --timesteps, or an easier --track")
     if received:
         print("The search was interrupted: ended early may mean that, too")
-    where = () if options.data_dir is None else ("--data-dir", options.data_dir)
-    print(f"Train with the best: {told_command('train', '--like', folder / BEST_FILE, *where)}")
+    if trials[0].best >= NO_LAP:
+        print("No trial drove a clean lap: give them more --timesteps, or an easier --track")
+    else:
+        where = () if options.data_dir is None else ("--data-dir", options.data_dir)
+        print(f"Train with the best: {told_command('train', '--like', folder / BEST_FILE, *where)}")
     return 128 + received[0] if received else 0
 
 

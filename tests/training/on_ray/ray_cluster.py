@@ -1,12 +1,15 @@
 """A Ray cluster of two nodes, both on this machine; each has a loopback address of its own."""
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from ray_processes import wait_until
 
@@ -21,11 +24,19 @@ GRACE = 30.0
 
 @contextmanager
 def cluster(log: Path) -> Iterator[str]:
-    """Its address for clients: `ray://…`. The head has one processor, the other node two."""
+    """Its address for clients: `ray://…`. The head has one processor, the other node two.
+
+    Programs that are started meanwhile know its secret, and take it for the one that this machine is part of.
+    """
     head, client = free_ports(2)
-    with ExitStack() as nodes:
+    known = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_ADDRESS": f"{HEAD}:{head}"}
+    with (
+        patch.dict(os.environ, known),
+        TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder,
+        ExitStack() as nodes,
+    ):
         begin = ("--head", f"--port={head}", f"--ray-client-server-port={client}", "--include-dashboard=false")
-        nodes.enter_context(node(log, HEAD, *begin, "--num-cpus=1"))
+        nodes.enter_context(node(log, HEAD, *begin, f"--temp-dir={folder}", "--num-cpus=1"))
         wait_until(lambda: answers(head) and answers(client), "the head")
         nodes.enter_context(node(log, OTHER, f"--address={HEAD}:{head}", "--num-cpus=2"))
         wait_until(lambda: log.read_text(errors="replace").count("Ray runtime started") == 2, "both nodes")
@@ -37,10 +48,7 @@ def node(log: Path, host: str, *arguments: str) -> Iterator[None]:
     own = (f"--node-ip-address={host}", "--min-worker-port=0", "--max-worker-port=0")
     with log.open("ab") as file:
         process = subprocess.Popen(
-            [*NODE, *own, f"--object-store-memory={MEMORY}", *arguments],
-            stdout=file,
-            stderr=file,
-            env={**os.environ, "RAY_AUTH_MODE": "token"},
+            [*NODE, *own, f"--object-store-memory={MEMORY}", *arguments], stdout=file, stderr=file
         )
     try:
         yield

@@ -1,13 +1,17 @@
 """Where Ray runs, and who can reach it."""
 
+import os
 import socket
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from racer_env.errors import RacerError
-from racer_viewer.training.ray.machines import TRIES, ray_running
+from racer_viewer.training.ray import machines
+from racer_viewer.training.ray.machines import TRIES, ray_running, wait_for_room
 
 ray: Any = pytest.importorskip("ray", reason="python run.py --with ray test …")
 
@@ -38,6 +42,44 @@ def test_a_ray_of_its_own_is_there_for_this_machine_only() -> None:
             socket.create_connection(("127.0.0.1", port), 5.0).close()
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.2", port), 5.0)
+
+
+@pytest.mark.slow
+def test_a_ray_that_others_use_is_waited_for_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machines, "ROOM_SECONDS", 2.0)
+    with ray_running(None, processes=2):
+        there = int(ray.cluster_resources()["CPU"])
+
+        class Other:
+            def answer(self) -> None:
+                pass
+
+        holder = ray.remote(Other).options(num_cpus=there).remote()
+        ray.get(holder.answer.remote())
+        with pytest.raises(RacerError, match="others use this Ray, 0 are free"):
+            wait_for_room(1)
+        ray.kill(holder)
+        wait_for_room(1)
+
+
+@pytest.mark.slow
+def test_the_secret_of_a_ray_of_its_own_is_left_nowhere(tmp_path: Path) -> None:
+    code = (
+        "import os; from racer_viewer.training.ray.machines import ray_running\n"
+        "before = dict(os.environ)\n"
+        "with ray_running(None, 1): pass\n"
+        "changed = {name for name in os.environ if os.environ[name] != before.get(name)}\n"
+        "assert not {name for name in changed if 'AUTH' in name}, changed"
+    )
+    own = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, **own})
+    assert not (tmp_path / ".ray").exists()
+
+
+@pytest.mark.parametrize("address", ["ray://a..b:1", "ray://[::1]:9", "ray://127.0.0.1:99999"])
+def test_what_is_no_address_is_one_line(address: str) -> None:
+    with pytest.raises(RacerError, match="no Ray cluster could be reached"), ray_running(address, 1):
+        pass
 
 
 def test_a_cluster_that_fails_to_take_a_client_is_asked_again(connections: list[Exception | None]) -> None:

@@ -74,6 +74,7 @@ def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: 
     assert sorted(trial["number"] for trial in trials) == [0, 1, 2]
     assert all(trial["curve"] and not trial["problem"] for trial in trials)
     ElementTree.parse(folder / "trials.svg")
+    assert "Train with the best" in search.output or "No trial drove a clean lap" in search.output
     best = load_run_config(folder / "best.json")
     assert best == parse_run_config(trials[0]["settings"], best)
     again = ["--like", folder / "best.json", "--timesteps", 1024, "--name", "tuned"]
@@ -96,14 +97,11 @@ def test_trials_have_runners_of_their_own_if_asked(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="Ray has clusters on Linux only")
-def test_a_search_on_a_cluster_that_drives_no_lap_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_on_a_cluster_that_drives_no_lap_says_what_to_do(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="python run.py --with ray test …")
     from ray_cluster import cluster
     from ray_processes import Program
 
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
     short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 5_000]
     command = ["tune", "--trials", 4, "--address", "auto", *short, "--data-dir", tmp_path]
     with cluster(tmp_path / "cluster.log"), Program(*command, log=tmp_path / "log") as search:
@@ -125,6 +123,6 @@ def test_a_search_that_is_interrupted_keeps_what_it_found_and_ends_everything(tm
         search.process.send_signal(signal.SIGINT)
         assert search.wait() == 128 + signal.SIGINT, search.output
         wait_until(lambda: not search.others(), "all processes to end")
-    assert "Train with the best" in search.output
+    assert "The search was interrupted" in search.output
     assert any(trial["curve"] for trial in json.loads((folder / "trials.json").read_text()))
     load_run_config(folder / "best.json")

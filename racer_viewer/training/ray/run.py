@@ -167,7 +167,8 @@ class RayRun(Run):
         now_there = {each.runner: each.process for each in iteration.gathered}
         anew = sum(self._processes.get(runner, process) != process for runner, process in now_there.items())
         if anew:
-            self._watch.tell_problem(f"{anew} of {self.spread.runners} runners had died, and was started anew")
+            word = "was" if anew == 1 else "were"
+            self._watch.tell_problem(f"{anew} of {self.spread.runners} runners had died, and {word} started anew")
         self._processes.update(now_there)
         if not iteration.gathered:
             time.sleep(RETRY_SECONDS)

@@ -281,6 +281,24 @@ def test_the_last_evaluation_is_among_the_figures(tmp_path: Path) -> None:
     assert curves.values["eval/clean_circuits"].tolist()[1:] == [0.0]
 
 
+def test_a_runner_that_there_is_no_room_for_is_asked_for_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time all others wait for its answer."""
+    from racer_viewer.training.ray import algorithm as module
+
+    asked, now = list[int](), [0]
+    monkeypatch.setattr(module.PPO, "restore_env_runners", lambda algorithm, group: asked.append(now[0]) or [])
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    algorithm = object.__new__(module.RacerPPO)
+    group = SimpleNamespace(
+        num_healthy_remote_workers=lambda: 2 if now[0] > 200 else 1, num_remote_env_runners=lambda: 2
+    )
+    for second in range(300):
+        now[0] = second
+        algorithm.restore_env_runners(group)
+    assert asked[:9] == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+    assert asked[9:] == list(range(243, 300)), "once all are there, RLlib itself asks nobody"
+
+
 def test_runners_that_are_lost_late_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray takes longer to see that a machine is gone than there is patience for runners that do not gather."""
     from racer_viewer.training.ray import run as module

@@ -26,6 +26,8 @@ HOW_TO_GET = (
 NOT_PACKAGED = "the packaged app has no Ray: get the source, and there python run.py --with ray …"
 OBJECT_STORE_BYTES = 256 * 2**20
 """Of a Ray on this machine. What runners send in an iteration is a few megabytes."""
+MOST_PER_CORE = 4
+"""Runners of a Ray on this machine: each is a process of some 350 MB."""
 TASK_PROCESSES_CPUS = 1
 """Beside those of the runners: the learner's."""
 QUIET: Mapping[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -112,11 +114,15 @@ def _start(processes: int) -> str:
     """A Ray on this machine, and the folder that it leaves."""
     import ray
 
+    cores = os.cpu_count() or 1
+    if processes > MOST_PER_CORE * cores:
+        most = f"at most {MOST_PER_CORE * cores}, and fewer are faster"
+        raise RacerError(f"{processes} runners are too many for the {cores} cores of this machine: {most}")
     try:
         with _for_this_user():
             context = ray.init(
                 address="local",
-                num_cpus=max(os.cpu_count() or 1, processes + TASK_PROCESSES_CPUS),
+                num_cpus=max(cores, processes + TASK_PROCESSES_CPUS),
                 object_store_memory=OBJECT_STORE_BYTES,
                 include_dashboard=False,
                 **QUIET,

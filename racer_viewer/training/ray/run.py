@@ -164,14 +164,19 @@ class RayRun(Run):
         self._troubles = texts
         if iteration.lost:
             self._watch.tell_problem(f"{iteration.lost} of {self.spread.runners} runners died, and will be replaced")
-        now_there = {each.runner: each.process for each in iteration.gathered}
-        anew = sum(self._processes.get(runner, process) != process for runner, process in now_there.items())
+        anew = self._note_processes(iteration)
         if anew:
             word = "was" if anew == 1 else "were"
             self._watch.tell_problem(f"{anew} of {self.spread.runners} runners had died, and {word} started anew")
-        self._processes.update(now_there)
         if not iteration.gathered:
             time.sleep(RETRY_SECONDS)
+
+    def _note_processes(self, iteration: Iteration) -> int:
+        """How many runners have another one than before: Ray may replace them without a word."""
+        there = {each.runner: each.process for each in iteration.gathered}
+        anew = sum(self._processes.get(runner, process) != process for runner, process in there.items())
+        self._processes.update(there)
+        return anew
 
     def _hand_over(self, algorithm: RacerPPO, model: Model, env: VecNormalize) -> None:
         """What the model knows, to the learner."""

@@ -86,9 +86,6 @@ class CarRunner(SingleAgentEnvRunner):
             self._cars.close()
             self._cars = None
 
-    def process(self) -> int:
-        return os.getpid()
-
     def sample(self, *, policy: Any) -> Gathered | Trouble:
         """policy: state of the module to drive with, or where Ray has it."""
         begin = time.monotonic()

@@ -10,8 +10,6 @@ from racer_env.errors import ConfigError
 from racer_viewer.training.config import RunConfig
 
 DEFAULT_RUNNERS = 1
-MOST_PER_CORE = 4
-"""Runners of a Ray on this machine: each is a process of some 350 MB."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,6 @@ class Spread:
 
     def crowds(self, cores: int) -> bool:
         """Whether there are more runners than this machine has cores; a cluster has room or says that it has not."""
-        if self.address is None and self.runners > MOST_PER_CORE * cores:
-            raise ConfigError(
-                f"{self.runners} runners are too many for the {cores} cores of this machine: at most "
-                f"{MOST_PER_CORE * cores}, and fewer are faster"
-            )
         return self.address is None and self.runners > cores
 
     def _cars(self, config: RunConfig) -> int:

@@ -44,6 +44,12 @@ def test_a_ray_of_its_own_is_there_for_this_machine_only() -> None:
                 socket.create_connection(("127.0.0.2", port), 5.0)
 
 
+def test_far_too_many_runners_are_refused_before_they_take_all_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    with pytest.raises(RacerError, match="9 runners are too many for the 2 cores of this machine: at most 8"):
+        ray_running(None, 9).__enter__()
+
+
 @pytest.mark.slow
 def test_a_ray_that_others_use_is_waited_for_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machines, "ROOM_SECONDS", 2.0)

@@ -24,16 +24,16 @@ from racer_viewer.training.live.reading import StoryReader, load_curves
 pytestmark = pytest.mark.slow
 
 
-def disturbed(run: Any, disturb: Callable[[int], None]) -> list[set[int]]:
+def disturbed(run: Any, disturb: Callable[[int], None]) -> list[set[str]]:
     """Learn, do something to one of two runners, and end when another one is in its place: processes of all
     iterations.
     """
-    seen: list[set[int]] = []
+    seen: list[set[str]] = []
 
     def watch(algorithm: Any) -> None:
-        seen.append(set(algorithm.env_runner_group.foreach_env_runner("process", local_env_runner=False)))
+        seen.append({each.process for each in algorithm.last.gathered})
         if len(seen) == 3:
-            disturb(min(seen[-1]))
+            disturb(int(min(seen[-1]).split()[0]))
         if len(seen) > 3 and len(seen[-1]) == 2 and seen[-1] != seen[0]:
             run.stop()
 

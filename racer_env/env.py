@@ -1,16 +1,22 @@
-"""RacerEnv: one car as a Gymnasium environment."""
+"""How an environment finds someone to draw it.
+
+The environment knows no window. Whoever can draw (the viewer does) says so with an entry point in the group
+`racer_env.window`: a callable that takes whether a person watches, and returns an `EnvWindow`.
+
+
+RacerEnv: one car as a Gymnasium environment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NoReturn, cast
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, NoReturn, Protocol, cast
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from racer_env.bridge.followed import FollowedCar, WatchedClient
 from racer_env.bridge.interface import (
     ACTION_HIGH,
     ACTION_LOW,
@@ -21,11 +27,28 @@ from racer_env.bridge.interface import (
     Info,
     Observations,
 )
-from racer_env.bridge.opening import open_bridge
+from racer_env.bridge.shadow_car import FollowedCar, WatchedClient
 from racer_env.engine import TICKS_PER_SECOND, Config, Start, Track
 from racer_env.errors import RacerError
-from racer_env.scenarios import changed_scenario, make_scenario
-from racer_env.windows import EnvWindow, open_window
+from racer_env.scenarios import changed_scenario, make_scenario, open_bridge
+
+
+class EnvWindow(Protocol):
+    """Draws one car on its track."""
+
+    def draw(self, track: Track, car: Mapping[str, Any]) -> NDArray[np.uint8] | None:
+        """The picture (height, width, 3); None if it went to a window."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def open_window(visible: bool) -> EnvWindow:
+    """The first window that is installed."""
+    for point in entry_points(group="racer_env.window"):
+        return cast(EnvWindow, point.load()(visible))
+    raise RacerError("nothing that can draw is installed: install racer-viewer")
+
 
 OBSERVATION_SPACE = spaces.Box(OBSERVATION_LOW, OBSERVATION_HIGH, dtype=np.float32)
 ACTION_SPACE = spaces.Box(ACTION_LOW, ACTION_HIGH, dtype=np.float32)

@@ -1,4 +1,6 @@
-"""From what users pass to an environment to the scenario that a bridge drives."""
+"""From what users pass to an environment to the scenario that a bridge drives.
+
+Which bridge there is behind a URL, and without one."""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from racer_env.bridge.interface import Scenario
+from racer_env.bridge.client import BridgeClient, RemoteBatch
+from racer_env.bridge.embedded import EmbeddedBatch, EmbeddedBridge
+from racer_env.bridge.interface import Batch, Bridge, Scenario
+from racer_env.bridge.shadow_car import WatchedClient
 from racer_env.engine import Config, Start, load_config, parse_config, parse_start
 from racer_env.errors import ConfigError
 
@@ -52,3 +57,16 @@ def parse_tracks(track_id: str | Sequence[str]) -> tuple[str, ...]:
     if not names:
         raise ConfigError("track_id: at least one circuit is needed")
     return names
+
+
+def open_bridge(url: str | None = None, token: str | None = None, telemetry: bool = False) -> Bridge:
+    """One car: in this process, or on the server at a URL. With telemetry, its state can be seen too."""
+    if url is None:
+        return EmbeddedBridge()
+    client = BridgeClient(url, token, telemetry)
+    return WatchedClient(client) if telemetry and not client.has_telemetry else client
+
+
+def open_batch(num_cars: int, url: str | None = None, token: str | None = None, threads: int = 1) -> Batch:
+    """N cars: in this process, or on the server at a URL."""
+    return EmbeddedBatch(num_cars, threads) if url is None else RemoteBatch(num_cars, url, token)

@@ -21,11 +21,10 @@ from racer_env.bridge.interface import (
     Floats,
     Observations,
 )
-from racer_env.bridge.opening import open_batch
 from racer_env.engine import TICKS_PER_SECOND, Config, Start
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE, EnvClosedError
 from racer_env.errors import RacerError
-from racer_env.scenarios import changed_scenario, make_scenario
+from racer_env.scenarios import changed_scenario, make_scenario, open_batch
 
 Infos = dict[str, Any]
 

@@ -5,12 +5,11 @@ import logging
 import os
 import sys
 
-from racer_env.bridge.dialogue import TOKEN_VARIABLE
-from racer_env.bridge.listening import Address
+from racer_env.bridge.net import Address, run_server, uvloop_factory
 from racer_env.bridge.server import BridgeServer
-from racer_env.bridge.serving import run_server, uvloop_factory
 from racer_env.bridge.session import Limits
-from racer_viewer.progress import prepare_engine
+from racer_env.bridge.ws_client import TOKEN_VARIABLE
+from racer_viewer.warmup import prepare_engine
 
 
 def run(options: argparse.Namespace) -> int:

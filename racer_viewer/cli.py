@@ -11,7 +11,7 @@ from racer_viewer.commands.bridges import add_bridge_commands
 from racer_viewer.commands.driving import add_driving_commands
 from racer_viewer.commands.measuring import add_measuring_commands
 from racer_viewer.commands.training import add_training_commands
-from racer_viewer.packaged import LEARNERS, how_to_train
+from racer_viewer.runtime import LEARNERS, how_to_train
 
 USAGE_ERROR = 2
 

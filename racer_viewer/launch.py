@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.folders import data_folder, run_folder
+from racer_viewer.paths import data_folder, run_folder
 
 if TYPE_CHECKING:
-    from racer_viewer.app import App
+    from racer_viewer.app.window import App
     from racer_viewer.modes.link import BridgeAddress
     from racer_viewer.modes.screen import Stage
 
@@ -52,7 +52,7 @@ def watch(options: argparse.Namespace) -> int:
     check_models(options.models, MOST_WATCHED)
     bridge = bridge_of(options)
     if options.record is not None:
-        from racer_viewer.filming import film_watch
+        from racer_viewer.app.offscreen import film_watch
 
         return film_watch(options, bridge)
     return _open(options, lambda app: _open_watch(app.stage, options, bridge))
@@ -65,7 +65,7 @@ def replay(options: argparse.Namespace) -> int:
     check_film_options(options)
     replays = [load_replay(path) for path in options.files]
     if options.record is not None:
-        from racer_viewer.filming import film_replays
+        from racer_viewer.app.offscreen import film_replays
 
         return film_replays(options, replays)
     return _open(options, lambda app: _open_replays(app.stage, options.files))
@@ -83,7 +83,7 @@ def train(options: argparse.Namespace) -> int:
     open_it = _begin_training(options) if (options.attach or options.resume) is None else _see_run(options)
 
     def begin(app: App) -> None:
-        from racer_viewer.modes.loading import when_ready
+        from racer_viewer.modes.waiting import when_ready
 
         when_ready(app.stage, lambda: open_it(app.stage))
 
@@ -96,7 +96,7 @@ def _begin_training(options: argparse.Namespace) -> Callable[[Stage], None]:
     config = config_of(options)
 
     def open_it(stage: Stage) -> None:
-        from racer_viewer.modes.train.opening import open_training
+        from racer_viewer.modes.train.setup import open_training
         from racer_viewer.modes.train.terminal import tell_terminal
 
         open_training(stage, config, tensorboard=options.tensorboard, opened=tell_terminal)
@@ -106,13 +106,13 @@ def _begin_training(options: argparse.Namespace) -> Callable[[Stage], None]:
 
 def _see_run(options: argparse.Namespace) -> Callable[[Stage], None]:
     """One that learns, or that goes on. What cannot be is told before a window opens."""
-    from racer_viewer.training.saved import folder_of
+    from racer_viewer.training.run_folder import folder_of
 
     data = data_folder(options.data_dir)
     where = run_folder(options.attach, data) if options.attach else _check_resume(options, data)
 
     def open_it(stage: Stage) -> None:
-        from racer_viewer.modes.train.opening import open_run, resume_run
+        from racer_viewer.modes.train.setup import open_run, resume_run
         from racer_viewer.modes.train.terminal import tell_terminal
 
         if options.attach:
@@ -129,8 +129,8 @@ def _see_run(options: argparse.Namespace) -> Callable[[Stage], None]:
 
 def _check_resume(options: argparse.Namespace, data: Path) -> Path:
     """The folder of a run that can go on, or the model of it to go on from."""
-    from racer_viewer.training.live.claim import check_nobody_learns
-    from racer_viewer.training.saved import config_to_go_on, folder_of
+    from racer_viewer.training.run_folder import config_to_go_on, folder_of
+    from racer_viewer.training.run_lock import check_nobody_learns
 
     path: Path = options.resume
     where = path if path.is_file() else run_folder(path, data)
@@ -170,7 +170,7 @@ def check_film_options(options: argparse.Namespace) -> None:
 def bridge_of(options: argparse.Namespace) -> BridgeAddress | None:
     if options.bridge is None:
         return None
-    from racer_env.bridge.dialogue import check_url
+    from racer_env.bridge.ws_client import check_url
     from racer_viewer.modes.link import BridgeAddress
 
     check_url(options.bridge)
@@ -188,7 +188,7 @@ def _open(
     otherwise: what to do where there is no display, with the data folder; if that is None, the hint is given.
     """
     os.environ.setdefault(QUIET, "1")
-    from racer_viewer.app import App
+    from racer_viewer.app.window import App
     from racer_viewer.ui.display import NoDisplayError
 
     data = data_folder(options.data_dir)
@@ -206,11 +206,11 @@ def _open(
 
 
 def _open_play(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress | None) -> None:
-    from racer_viewer.modes.loading import when_ready
+    from racer_viewer.modes.waiting import when_ready
 
     def start() -> None:
-        from racer_viewer.modes.known_circuits import circuit_of
-        from racer_viewer.modes.model_list import distinct_names
+        from racer_viewer.modes.circuits import circuit_of
+        from racer_viewer.modes.models import distinct_names
         from racer_viewer.modes.play import open_play
 
         laps = stage.settings.laps if options.laps is None else options.laps
@@ -222,11 +222,11 @@ def _open_play(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress 
 
 
 def _open_watch(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress | None) -> None:
-    from racer_viewer.modes.loading import open_safely, when_ready
+    from racer_viewer.modes.waiting import open_safely, when_ready
 
     def start() -> None:
-        from racer_viewer.modes.choose_agent import ChooseAgentScreen
-        from racer_viewer.modes.known_circuits import circuit_of
+        from racer_viewer.modes.choose import ChooseAgentScreen
+        from racer_viewer.modes.circuits import circuit_of
         from racer_viewer.modes.watch import open_watch
 
         if options.models:
@@ -242,7 +242,7 @@ def _open_watch(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress
 
 
 def _open_replays(stage: Stage, files: Sequence[Path]) -> None:
-    from racer_viewer.modes.loading import when_ready
+    from racer_viewer.modes.waiting import when_ready
 
     def start() -> None:
         from racer_viewer.modes.replay_screen import open_replays
@@ -253,10 +253,10 @@ def _open_replays(stage: Stage, files: Sequence[Path]) -> None:
 
 
 def _film_a_lap(data: Path) -> int:
-    from racer_viewer.films.progress import FilmProgress
-    from racer_viewer.offscreen import film_lap
-    from racer_viewer.progress import prepare_engine
+    from racer_viewer.app.offscreen import film_lap
+    from racer_viewer.films.film import FilmProgress
     from racer_viewer.render.overlays import lap_time
+    from racer_viewer.warmup import prepare_engine
 
     prepare_engine()
     with FilmProgress("Filming a lap", known=False):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from racer_viewer.folders import written_whole
+from racer_viewer.paths import written_whole
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS
 
 Units = Literal["units/s", "km/h", "mph"]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from racer_viewer.app import App
+from racer_viewer.app.window import App
 from racer_viewer.cli import main
-from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.race_view import DrivingScreen
 
 ROOT = Path(__file__).parent.parent
 RUN = "python run.py"

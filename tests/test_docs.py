@@ -18,7 +18,7 @@ from racer_env.env import DISCRETE_ACTIONS, OBSERVATION_SPACE, RacerEnv
 from racer_env.errors import CircuitError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.cli import main
-from racer_viewer.training.presets import PRESETS, preset
+from racer_viewer.training.config import PRESETS, preset
 from tests.documents import (
     ROOT,
     TRIED_ELSEWHERE,

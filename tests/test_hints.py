@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from racer_viewer.packaged import told_command
+from racer_viewer.runtime import told_command
 
 
 def test_a_hint_names_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

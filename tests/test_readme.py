@@ -14,8 +14,8 @@ from racer_viewer.agents import load_agent
 from racer_viewer.cli import main
 from racer_viewer.modes.race import Entrant, Race
 from racer_viewer.replays import save_replay
-from racer_viewer.training.presets import preset
-from racer_viewer.training.saved import write_config
+from racer_viewer.training.config import preset
+from racer_viewer.training.run_folder import write_config
 from tests.bridge.conftest import running_bridge
 from tests.documents import (
     TRIED_ELSEWHERE,

@@ -18,16 +18,15 @@ import pygame
 from PIL import Image
 
 from racer_viewer.agents import load_agent, models_folder
-from racer_viewer.app import App
-from racer_viewer.modes.menu import MenuScreen
-from racer_viewer.modes.pace import NORMAL, SPEEDS
+from racer_viewer.app.menu import MenuScreen
+from racer_viewer.app.window import App
+from racer_viewer.modes.controls import NORMAL, SPEEDS, Action
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.race import Entrant, Race
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import Screen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
-from racer_viewer.modes.wheel import Action
 from racer_viewer.render.camera import Mode
 from racer_viewer.replays import Replay, trace_replay
 from racer_viewer.ui.intents import Controls

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from racer_env.bridge.batch_format import encode_step
-from racer_env.bridge.contract import field, number, short
-from racer_env.bridge.dialogue import DEFAULT_URL, Connection, Reply
 from racer_env.bridge.interface import BatchStep, Bools, Info, Observations, Scenario, Step
-from racer_env.bridge.racer_contract import BatchContract, RacerContract
-from racer_env.bridge.telemetry import TELEMETRY_KEYS, car_of
+from racer_env.bridge.messages import TELEMETRY_KEYS, BatchContract, RacerContract, car_of
+from racer_env.bridge.validation import field, number, short
+from racer_env.bridge.ws_client import DEFAULT_URL, Connection, Reply
 from racer_env.engine import Circuit, Start, Track, build_track, circuits
 from racer_env.engine.car import ROAD, RUNOFF, SHOULDER
 from racer_env.engine.circuits import named_circuit

@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from racer_env.bridge.interface import (
-    BatchStep,
-    Bools,
-    CarColumns,
-    Info,
-    Observations,
-    Scenario,
-    Step,
-    reset_info,
-)
+from racer_env.bridge.interface import BatchStep, Bools, CarColumns, Info, Observations, Scenario, Step, reset_info
 from racer_env.engine import CAR, Simulation, Track, load_circuit
 from racer_env.errors import ActionError, RacerError
 

@@ -12,7 +12,6 @@ import numpy as np
 import orjson
 
 from racer_env.bridge.batch_format import ACTION_BYTES, HEADER, decode_step, encode_result
-from racer_env.bridge.contract import short
 from racer_env.bridge.embedded import EmbeddedBatch, EmbeddedBridge
 from racer_env.bridge.interface import (
     ACTION_HIGH,
@@ -25,8 +24,9 @@ from racer_env.bridge.interface import (
     STEP_KEYS,
     Scenario,
 )
-from racer_env.bridge.telemetry import TELEMETRY_KEYS, telemetry_of
-from racer_env.bridge.tracks import TrackShelf
+from racer_env.bridge.messages import TELEMETRY_KEYS, telemetry_of
+from racer_env.bridge.track_cache import TrackShelf
+from racer_env.bridge.validation import short
 from racer_env.engine import Track, circuits, parse_config, parse_start
 from racer_env.errors import ActionError, BridgeError, RacerError
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from racer_env.games.game import PIXELS, Outcome, Sight
-from racer_env.games.moments import Action
+from racer_env.games.worker_protocol import Action
 
 _NOT_DRAWN = np.zeros((car_racing.STATE_H, car_racing.STATE_W, 3), np.uint8)
 _transform = car_racing.pygame.transform  # type: ignore[attr-defined]

@@ -13,20 +13,21 @@ from typing import Any, NoReturn, Self, TypeVar
 
 import orjson
 
-from racer_env.bridge.contract import short
-from racer_env.bridge.listening import Address
+from racer_env.bridge.net import Address
+from racer_env.bridge.validation import short
 from racer_env.errors import ActionError, BridgeError, ContractError
-from racer_env.games.messages import ACTION_KEYS, clamped
-from racer_env.games.moments import Action
-from racer_env.games.state_contract import (
+from racer_env.games.protocol import (
+    ACTION_KEYS,
     GameState,
     ServerError,
+    clamped,
     handshake_of,
     parse_line,
     state_of,
     states_of,
     stats_of,
 )
+from racer_env.games.worker_protocol import Action
 
 DEFAULT_PORT = 5555
 LONGEST_LINE = 2**28

@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from racer_env.games.moments import REST, Action, Ending, Moment
+from racer_env.games.worker_protocol import REST, Action, Ending, Moment
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from importlib import import_module
 from racer_env.box2d import box2d_missing
 from racer_env.errors import RacerError
 from racer_env.games.game import Playable
-from racer_env.games.link import Setup
+from racer_env.games.worker_protocol import Setup
 
 CAR_RACING, RACER = "CarRacing-v3", "Racer-v0"
 MOST_WORKERS = 8

@@ -12,9 +12,9 @@ from racer_env.engine import CAR as CAR_COLUMNS
 from racer_env.engine import DT, Config, Simulation, Track
 from racer_env.engine.circuits import build_named
 from racer_env.engine.config import Episode
+from racer_env.env import EnvWindow, open_window
 from racer_env.games.game import CAR, Outcome, Sight
-from racer_env.games.moments import FRAME_SIZE, Action
-from racer_env.windows import EnvWindow, open_window
+from racer_env.games.worker_protocol import FRAME_SIZE, Action
 
 _NAMES = CAR_COLUMNS.names or ()
 _FOR_EVER = 2**31

@@ -8,13 +8,12 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from racer_env.bridge.listening import Address
-from racer_env.bridge.serving import Server
-from racer_env.games.arcade import Arcade, Plan, log
-from racer_env.games.guest import Guest, Limits
-from racer_env.games.messages import handshake
-from racer_env.games.moments import ClockReport
-from racer_env.games.workers import GamesError
+from racer_env.bridge.net import Address, Server
+from racer_env.games.client_session import Guest, Limits
+from racer_env.games.protocol import handshake
+from racer_env.games.supervisor import Arcade, Plan, log
+from racer_env.games.worker_process import GamesError
+from racer_env.games.worker_protocol import ClockReport
 
 REPORT_SECONDS = 5.0
 """Between two lines in the log on how steadily the games run."""

@@ -2,6 +2,6 @@
 
 from racer_env.stdio.client import StdioClient
 from racer_env.stdio.env import StdioEnv
-from racer_env.stdio.expected import Expected
+from racer_env.stdio.schema import Expected
 
 __all__ = ["Expected", "StdioClient", "StdioEnv"]

@@ -16,13 +16,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from racer_env.bridge.contract import Contract, field, short
+from racer_env.bridge.validation import Contract, field, short
 from racer_env.errors import BridgeError, ContractError, RacerError
-from racer_env.stdio.actions import checked_array, checked_choice
-from racer_env.stdio.description import Bounds
-from racer_env.stdio.expected import Expected
-from racer_env.stdio.handshake import agreed
 from racer_env.stdio.process import Helper
+from racer_env.stdio.schema import Bounds, Expected, agreed, checked_array, checked_choice
 
 START_TIMEOUT, REPLY_TIMEOUT, CLOSE_TIMEOUT = 120.0, 30.0, 2.0
 """Seconds for the first reply, for every other one, and for a goodbye."""

@@ -9,8 +9,7 @@ import gymnasium
 from gymnasium import spaces
 
 from racer_env.stdio.client import StdioClient, hosting_command
-from racer_env.stdio.description import Bounds
-from racer_env.stdio.expected import Expected
+from racer_env.stdio.schema import Bounds, Expected
 
 
 class StdioEnv(gymnasium.Env[Any, Any]):

@@ -22,7 +22,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, cast
 
-from racer_env.bridge.contract import short
+from racer_env.bridge.validation import short
 from racer_env.errors import BridgeError, ContractError
 
 LARGEST_REPLY = 64 * 1024 * 1024

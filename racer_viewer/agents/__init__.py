@@ -4,10 +4,8 @@
 """
 
 from racer_viewer.agents.agent import Agent, AgentInfo
-from racer_viewer.agents.bundled import CHAMPION, bundled_models, models_folder
-from racer_viewer.agents.errors import AgentError
-from racer_viewer.agents.in_memory import agent_of_arrays
-from racer_viewer.agents.load import load_agent
+from racer_viewer.agents.archive import AgentError
+from racer_viewer.agents.load import CHAMPION, agent_of_arrays, bundled_models, load_agent, models_folder
 from racer_viewer.agents.stats import Running, Statistics, restore_stats, stats_of
 from racer_viewer.agents.stats_files import find_stats, load_stats, save_stats
 

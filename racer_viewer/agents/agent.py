@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from racer_viewer.agents.description import Description
-from racer_viewer.agents.errors import AgentError
+from racer_viewer.agents.archive import AgentError
 from racer_viewer.agents.networks import Floats
-from racer_viewer.agents.policies import GaussianPolicy, Policy
-from racer_viewer.agents.spaces import OBSERVATION_SIZE
+from racer_viewer.agents.policies import OBSERVATION_SIZE, GaussianPolicy, Policy
+from racer_viewer.agents.sb3_model import Description
 from racer_viewer.agents.stats import Normaliser
 
 

@@ -1,4 +1,6 @@
-"""Zip files from strangers: every member is measured before anything is unpacked."""
+"""The one error of this package, and how text from a foreign file is shown in it.
+
+Zip files from strangers: every member is measured before anything is unpacked."""
 
 from __future__ import annotations
 
@@ -9,7 +11,20 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from racer_viewer.agents.errors import AgentError, shown
+from racer_env.errors import RacerError
+
+SHOWN_CHARACTERS = 80
+
+
+class AgentError(RacerError):
+    """A model or its statistics cannot be used; the text says what it is and what is supported."""
+
+
+def shown(value: object) -> str:
+    """Text out of a file, for a message: quoted, no control characters, not too long. Of other things, the kind."""
+    plain = value if isinstance(value, str) else type(value).__name__
+    return repr(plain if len(plain) <= SHOWN_CHARACTERS else plain[: SHOWN_CHARACTERS - 1] + "…")
+
 
 MAX_FILE_BYTES = 256 * 2**20
 """Of a model file. SAC with networks of three layers of 1024 is 95 MiB with its optimisers."""

@@ -1,26 +1,60 @@
-"""From a file to an agent."""
+"""The agents that come with the app.
+
+From a file to an agent.
+
+Agents from arrays that are in memory already: the policies that a run keeps while it learns."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from racer_viewer.agents.agent import Agent, AgentInfo
-from racer_viewer.agents.archive import Archive, read_file
-from racer_viewer.agents.build import build_policy
-from racer_viewer.agents.bundled import models_folder
-from racer_viewer.agents.description import MAX_DESCRIPTION_BYTES, SUPPORTED, read_description
-from racer_viewer.agents.errors import AgentError
+from racer_viewer.agents.archive import AgentError, Archive, read_file, shown
+from racer_viewer.agents.networks import Floats
 from racer_viewer.agents.onnx_policy import OnnxPolicy
-from racer_viewer.agents.policies import Policy
-from racer_viewer.agents.spaces import OBSERVATION_SIZE
-from racer_viewer.agents.stats import Normaliser
+from racer_viewer.agents.pickles import TensorFile
+from racer_viewer.agents.policies import OBSERVATION_SIZE, Policy
+from racer_viewer.agents.sb3_model import MAX_DESCRIPTION_BYTES, SUPPORTED, Description, build_policy, read_description
+from racer_viewer.agents.stats import Normaliser, Statistics
 from racer_viewer.agents.stats_files import find_stats, load_stats
-from racer_viewer.agents.tensors import TensorFile
+
+_PACKAGED = Path(__file__).parent.parent / "models"
+_IN_REPOSITORY = Path(__file__).parents[2] / "models"
+
+CHAMPION = "champion"
+"""The one that drives everywhere."""
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What models.json says of a model."""
+
+    tracks: tuple[str, ...]
+
+
+def models_folder() -> Path:
+    """Inside the package once it is installed, at the top of the repository while it is worked on."""
+    return _PACKAGED if _PACKAGED.is_dir() else _IN_REPOSITORY
+
+
+def bundled_models() -> list[Path]:
+    """The champion first, the others by name."""
+    return sorted(models_folder().glob("*.zip"), key=lambda path: (path.stem != CHAMPION, path.stem))
+
+
+@cache
+def bundled_tracks() -> dict[str, tuple[str, ...]]:
+    """Ids of the circuits that each bundled model was trained on, by the model's name."""
+    facts = msgspec.json.decode((models_folder() / "models.json").read_bytes(), type=dict[str, _Facts])
+    return {name: each.tracks for name, each in facts.items()}
+
 
 DESCRIPTION, TENSORS = "data", "policy.pth"
 """The two members of a model's archive that are read."""
@@ -93,3 +127,30 @@ def _load_zip(data: bytes, info: AgentInfo) -> tuple[Policy, AgentInfo]:
 
 def _load_onnx(data: bytes, info: AgentInfo) -> tuple[Policy, AgentInfo]:
     return OnnxPolicy(data), replace(info, algorithm="ONNX")
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayTensors:
+    """Tensors by name."""
+
+    arrays: Mapping[str, Floats]
+
+    @property
+    def names(self) -> Collection[str]:
+        return self.arrays.keys()
+
+    def read(self, name: str) -> Floats:
+        numbers = np.array(self.arrays[name], np.float32, order="C")
+        if not np.isfinite(numbers).all():
+            raise AgentError(f"its tensor {shown(name)} holds numbers that are not finite: the training went astray")
+        return numbers
+
+
+def agent_of_arrays(
+    arrays: Mapping[str, Floats], description: Description, stats: Statistics, info: AgentInfo
+) -> Agent:
+    """The agent that these tensors and this normalisation are; `info` tells where they are from."""
+    with np.errstate(over="ignore"):
+        policy, numbers = build_policy(ArrayTensors(arrays), description)
+    info = info.of_policy(policy, description, numbers)
+    return Agent(info, policy, None if stats.observations is None else Normaliser(stats))

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from racer_viewer.agents.errors import AgentError, shown
+from racer_viewer.agents.archive import AgentError, shown
 from racer_viewer.agents.networks import Floats
-from racer_viewer.agents.policies import ActionBox
-from racer_viewer.agents.spaces import ACTION_HIGH, ACTION_LOW, ACTION_SIZE, OBSERVATION_SIZE
+from racer_viewer.agents.policies import ACTION_HIGH, ACTION_LOW, ACTION_SIZE, OBSERVATION_SIZE, ActionBox
 
 INPUT, OUTPUT = "obs", "actions"
 DIFFERENCE = 1e-3

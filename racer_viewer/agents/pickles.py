@@ -4,16 +4,24 @@ A pickle is a program for a small stack machine: it names functions and calls th
 has nothing to call: a name stays a name, a call becomes a `Record` of what would have been called. Python's own
 `Unpickler`, even with a strict `find_class`, can still be made to fill the memory by ten bytes (a memo number of 2^31)
 or to think for hours (a tuple of tuples of tuples as a key); here neither is possible.
-"""
+
+
+Numpy arrays out of pickle records.
+
+The tensors in a torch file, without torch and without running the file."""
 
 from __future__ import annotations
 
+import math
 import pickletools
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from racer_viewer.agents.errors import AgentError, shown
+import numpy as np
+from numpy.typing import NDArray
+
+from racer_viewer.agents.archive import AgentError, Archive, shown
 
 MAX_PICKLE_BYTES = 16 * 2**20
 
@@ -166,3 +174,159 @@ class _Reader:
             if not (isinstance(key, str) or (isinstance(key, int) and key.bit_length() < 64)):
                 raise TypeError("a key that is neither text nor a number")
             items[key] = value
+
+
+MODULES = ("numpy.core", "numpy._core")
+"""Before numpy 2, and since."""
+RECONSTRUCT = frozenset(f"{module}.multiarray._reconstruct" for module in MODULES)
+SCALAR = frozenset(f"{module}.multiarray.scalar" for module in MODULES)
+FROM_BUFFER = frozenset(f"{module}.numeric._frombuffer" for module in MODULES)
+DTYPE = "numpy.dtype"
+ALLOWED_IN_ARRAYS = frozenset((*RECONSTRUCT, *SCALAR, *FROM_BUFFER, DTYPE, "numpy.ndarray"))
+
+NUMBERS = frozenset(("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"))
+BYTE_ORDERS = ("<", ">", "|", "=")
+
+
+def to_floats(value: Any) -> NDArray[np.float64]:
+    """A number, numpy scalar or numpy array as doubles. ValueError or TypeError where it is none."""
+    if isinstance(value, int | float):
+        return np.array(float(value))
+    if not isinstance(value, Record):
+        raise TypeError("not a number or an array of numbers")
+    if value.name in SCALAR:
+        dtype, buffer = value.arguments
+        return _from_bytes(buffer, dtype, (), "C")
+    if value.name in RECONSTRUCT:
+        _, shape, dtype, is_fortran, buffer = value.state
+        return _from_bytes(buffer, dtype, shape, "F" if is_fortran else "C")
+    if value.name in FROM_BUFFER:
+        buffer, dtype, shape, order = value.arguments
+        return _from_bytes(buffer, dtype, shape, order)
+    raise TypeError(f"{value.name} is not an array of numbers")
+
+
+def _from_bytes(buffer: Any, dtype: Any, shape: Any, order: Any) -> NDArray[np.float64]:
+    if not isinstance(buffer, bytes | bytearray) or order not in ("C", "F"):
+        raise TypeError("an array without content")
+    if not isinstance(shape, tuple) or len(shape) > 8 or not all(type(size) is int and size >= 0 for size in shape):
+        raise TypeError("an array without a shape")
+    numbers = np.frombuffer(buffer, _dtype(dtype))
+    if numbers.size != math.prod(shape):
+        raise ValueError("an array that is shorter or longer than its shape")
+    return numbers.reshape(shape, order=order).astype(np.float64)
+
+
+def _dtype(record: Any) -> np.dtype[Any]:
+    if not isinstance(record, Record) or record.name != DTYPE:
+        raise TypeError("an array without a type")
+    code, byte_order = record.arguments[0], record.state[1]
+    if code not in NUMBERS or byte_order not in BYTE_ORDERS:
+        raise TypeError("an array of something else than numbers")
+    return np.dtype(f"{byte_order}{code}")
+
+
+MAX_NUMBERS = 64 * 2**20
+"""In all tensors that are read from one file."""
+
+LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
+"""How torch files began before torch 1.6: a pickled magic number."""
+
+STORAGES = {"torch.FloatStorage": "f4", "torch.DoubleStorage": "f8", "torch.HalfStorage": "f2"}
+DICTIONARY = "collections.OrderedDict"
+TENSOR = "torch._utils._rebuild_tensor_v2"
+PARAMETER = "torch._utils._rebuild_parameter"
+ALLOWED_IN_TENSORS = frozenset((*STORAGES, DICTIONARY, TENSOR, PARAMETER))
+
+
+class TensorFile:
+    """The tensors of one torch file by name. A tensor is read when it is asked for, and never if it is not."""
+
+    def __init__(self, data: bytes) -> None:
+        if data.startswith(LEGACY_START):
+            raise AgentError("is in the format of torch before 1.6; load and save the model with a newer torch")
+        self._archive = Archive(data)
+        self._folder = _folder(self._archive)
+        self._byte_order = self._read_byte_order()
+        self._records = _tensor_records(self._archive.read(f"{self._folder}/data.pkl", MAX_PICKLE_BYTES))
+        self._numbers_left = MAX_NUMBERS
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._records)
+
+    def read(self, name: str) -> NDArray[np.float32]:
+        """A copy of a tensor. All of its numbers must be finite."""
+        try:
+            tensor = self._view(self._records[name])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise AgentError(f"its tensor {shown(name)} is damaged ({shown(str(error))})") from error
+        numbers = np.array(tensor, np.float32, order="C")
+        if not np.isfinite(numbers).all():
+            raise AgentError(f"its tensor {shown(name)} holds numbers that are not finite: the training went astray")
+        return numbers
+
+    def _view(self, record: Record) -> NDArray[Any]:
+        if record.name == PARAMETER:
+            (record, *_) = record.arguments
+        storage, offset, shape, strides, *_ = record.arguments
+        numbers = self._storage(storage)
+        _check_extent(len(numbers), offset, shape, strides)
+        self._numbers_left -= math.prod(shape)
+        if self._numbers_left < 0:
+            raise AgentError(f"holds more than {MAX_NUMBERS} numbers, which is the limit")
+        steps = [step * numbers.itemsize for step in strides]
+        return np.lib.stride_tricks.as_strided(numbers[offset:], shape, steps, writeable=False)
+
+    def _storage(self, reference: Reference) -> NDArray[Any]:
+        if not isinstance(reference, Reference):
+            raise TypeError("a tensor without a storage")
+        kind, storage_type, key, _, _ = reference.identity
+        if kind != "storage" or not isinstance(storage_type, Name) or not isinstance(key, str):
+            raise TypeError("not a storage")
+        code = STORAGES.get(storage_type.text)
+        if code is None:
+            raise TypeError(f"{storage_type.text} is not a storage of numbers")
+        return np.frombuffer(self._archive.read(f"{self._folder}/data/{key}"), np.dtype(self._byte_order + code))
+
+    def _read_byte_order(self) -> str:
+        name = f"{self._folder}/byteorder"
+        if name not in self._archive.names:
+            return "<"
+        order = self._archive.read(name, limit=16)
+        if order not in (b"little", b"big"):
+            raise AgentError(f"has the byte order {shown(str(order))}")
+        return "<" if order == b"little" else ">"
+
+
+def _folder(archive: Archive) -> str:
+    """Every member of a torch file is in one folder, whose name says nothing."""
+    folders = [name.removesuffix("/data.pkl") for name in archive.names if name.endswith("/data.pkl")]
+    if len(folders) != 1:
+        raise AgentError("is not a torch file: it has no data.pkl")
+    return folders[0]
+
+
+def _tensor_records(data: bytes) -> Mapping[str, Record]:
+    content = read_pickle(data, ALLOWED_IN_TENSORS)
+    items = content.items if isinstance(content, Record) and content.name == DICTIONARY else content
+    if not isinstance(items, dict):
+        raise AgentError("is a torch file, but not of named tensors")
+    for name, record in items.items():
+        if not isinstance(name, str) or not isinstance(record, Record) or record.name not in (TENSOR, PARAMETER):
+            raise AgentError(f"its entry {shown(name)} is not a tensor")
+        if record.name == PARAMETER and not (record.arguments and isinstance(record.arguments[0], Record)):
+            raise AgentError(f"its entry {shown(name)} is not a tensor")
+    return items
+
+
+def _check_extent(length: int, offset: Any, shape: Any, strides: Any) -> None:
+    """A tensor must lie within its storage, and must not show a number twice."""
+    if not isinstance(shape, tuple) or not isinstance(strides, tuple) or len(shape) != len(strides) or len(shape) > 8:
+        raise ValueError("shape and strides do not fit")
+    if not all(type(number) is int and number >= 0 for number in (offset, *shape, *strides)):
+        raise ValueError("an offset, shape or stride that is not a number")
+    count = math.prod(shape)
+    last = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True)) if count else 0
+    if offset > length or count > length or last >= max(length, 1):
+        raise ValueError("it is larger than its storage")

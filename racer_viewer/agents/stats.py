@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.agents.errors import AgentError
+from racer_viewer.agents.archive import AgentError
 
 DEFAULT_CLIP = 10.0
 DEFAULT_EPSILON = 1e-8

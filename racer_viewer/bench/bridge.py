@@ -22,14 +22,12 @@ from rich.table import Table
 from racer_env import RacerEnv
 from racer_env.bridge.batch_format import encode_result, encode_step
 from racer_env.bridge.client import RemoteBatch
-from racer_env.bridge.dialogue import Connection
 from racer_env.bridge.interface import DEFAULT_TRACK
+from racer_env.bridge.ws_client import Connection
 from racer_env.engine import Driver, Simulation, circuits, load_circuit
 from racer_env.errors import BridgeError, ContractError
-from racer_viewer.bench.echo import echo_process, receive
-from racer_viewer.bench.machine import describe_machine
-from racer_viewer.bench.served import served
-from racer_viewer.progress import prepare_engine
+from racer_viewer.bench.harness import describe_machine, echo_process, receive, served
+from racer_viewer.warmup import prepare_engine
 
 CARS = 64
 """Of the batch."""

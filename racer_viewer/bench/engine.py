@@ -1,4 +1,6 @@
-"""`racer-viewer bench engine`: what a step of the simulation costs, and what that depends on.
+"""What the parts of a tick cost, each run alone over the same cars.
+
+`racer-viewer bench engine`: what a step of the simulation costs, and what that depends on.
 
 The machine may be busy and its speed may drift: every figure is taken several times, in turn with CartPole-v1, and the
 ratios are medians over those rounds.
@@ -19,10 +21,68 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from racer_env.engine import ANYWHERE, Driver, Simulation, Start, Track, build_track, load_circuit
-from racer_viewer.bench.engine_parts import PARTS, part_cost
-from racer_viewer.bench.machine import describe_machine
-from racer_viewer.progress import prepare_engine
+from racer_env.engine import ANYWHERE, CAR, Driver, Simulation, Start, Track, build_track, load_circuit
+from racer_env.engine.car import move
+from racer_env.engine.compiled import entry
+from racer_env.engine.contact import meet_walls
+from racer_env.engine.locate import locate
+from racer_env.engine.rays import cast_rays
+from racer_env.engine.simulation import Cars
+from racer_env.engine.trigonometry import sin_cos
+from racer_viewer.bench.harness import describe_machine
+from racer_viewer.warmup import prepare_engine
+
+
+@entry
+def _centreline(track: Any, cars: Any) -> None:
+    for i in range(len(cars)):
+        car = cars[i]
+        car.centre_distance, car.arc, car.half_width = locate(track, car.x, car.y)
+
+
+@entry
+def _rays(track: Any, cars: Any) -> None:
+    for i in range(len(cars)):
+        car = cars[i]
+        sin, cos = sin_cos(car.heading)
+        cast_rays(track, car.x, car.y, car.heading, sin, cos, car.rays)
+
+
+@entry
+def _car(track: Any, cars: Any) -> None:
+    for i in range(len(cars)):
+        move(cars[i])
+
+
+@entry
+def _walls(track: Any, cars: Any) -> None:
+    for i in range(len(cars)):
+        meet_walls(track, cars[i], cars[i].located_x, cars[i].located_y)
+
+
+PARTS = {"centreline": _centreline, "rays": _rays, "car": _car, "walls": _walls}
+
+
+def part_cost(part: str, simulation: Simulation, seconds: float) -> float:
+    """Least time [ns] that a part takes for one car, out of many runs over all cars of a simulation."""
+    before, state = simulation.save(), simulation.save()
+    if part == "walls":  # they come after the cars have moved
+        _car(simulation.tables, _rows(state.cars))
+    PARTS[part](simulation.tables, _rows(simulation.cars))
+    best = float("inf")
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        simulation.restore(state)
+        begin = time.perf_counter()
+        PARTS[part](simulation.tables, _rows(simulation.cars))
+        best = min(best, time.perf_counter() - begin)
+    simulation.restore(before)
+    return best / simulation.num_cars * 1e9
+
+
+def _rows(cars: Cars) -> Any:
+    return cars.view(CAR, np.ndarray)
+
 
 Run = Callable[[float], float]
 """Runs for about so many seconds and returns steps per second."""

@@ -20,9 +20,7 @@ from rich.table import Table
 
 from racer_env.games import RacingGameClient
 from racer_env.games.kinds import CAR_RACING, check_kind
-from racer_viewer.bench.echo import echo_process, receive
-from racer_viewer.bench.machine import describe_machine
-from racer_viewer.bench.served import served
+from racer_viewer.bench.harness import describe_machine, echo_process, receive, served
 
 GAMES = (1, 6)
 SLICES = 8

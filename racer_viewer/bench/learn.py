@@ -21,12 +21,11 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from racer_env.engine import Track, load_circuit
 from racer_viewer.agents import load_agent
-from racer_viewer.bench.machine import describe_machine
-from racer_viewer.progress import prepare_engine
-from racer_viewer.training.checkpoints import save_checkpoint
+from racer_viewer.bench.harness import describe_machine
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.training.learner import Model, QuieterNoise, make_env, make_model
+from racer_viewer.training.sb3 import Model, QuieterNoise, make_env, make_model, save_checkpoint
+from racer_viewer.warmup import prepare_engine
 
 PACE = {"track-01": 7.22, "track-03": 17.82}
 """Flying laps [s] of agents that others have trained."""

@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from racer_env.errors import RacerError
-from racer_viewer.app import AHEAD, TICK, App
-from racer_viewer.bench.machine import describe_machine
+from racer_viewer.app.window import AHEAD, TICK, App
+from racer_viewer.bench.harness import describe_machine
 from racer_viewer.modes.train.screen import TrainScreen
-from racer_viewer.training.live import WatchedRun
-from racer_viewer.training.presets import preset
+from racer_viewer.training.config import preset
+from racer_viewer.training.run_monitor import WatchedRun
 from racer_viewer.ui.display import has_display
 
 LEAST_OF_HEADLESS = 0.95

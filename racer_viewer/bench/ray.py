@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from racer_viewer.bench.machine import describe_machine
-from racer_viewer.progress import prepare_engine
-from racer_viewer.training.config import RunConfig
-from racer_viewer.training.learner import make_env, make_model
-from racer_viewer.training.presets import preset
-from racer_viewer.training.ray.machines import ray_running
+from racer_viewer.bench.harness import describe_machine
+from racer_viewer.training.config import RunConfig, preset
+from racer_viewer.training.ray.cluster import ray_running
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
+from racer_viewer.training.sb3 import make_env, make_model
+from racer_viewer.warmup import prepare_engine
 
 if TYPE_CHECKING:
     from racer_viewer.training.ray.algorithm import Iteration, RacerPPO

@@ -19,13 +19,13 @@ from rich.table import Table
 
 from racer_env.engine import DT, Simulation, Start, Track, circuits, load_circuit
 from racer_viewer.agents import CHAMPION, Agent, load_agent
-from racer_viewer.bench.machine import describe_machine
-from racer_viewer.progress import prepare_engine
+from racer_viewer.bench.harness import describe_machine
 from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import Look, Snapshot, Thought, Timing
 from racer_viewer.ui.display import has_display, start_video
 from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
+from racer_viewer.warmup import prepare_engine
 
 SIZE = (1280, 720)
 CARS = (1, 8, 64, 256)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from racer_env.errors import RacerError
-from racer_viewer.bench.machine import describe_machine
+from racer_viewer.bench.harness import describe_machine
 from racer_viewer.ui.display import has_display
 
 BARE, MENU = "import pygame, and a window", "the menu"
@@ -32,7 +32,7 @@ window.flip()
     MENU: """
 import racer_viewer.cli, sys
 from pathlib import Path
-from racer_viewer.app import App
+from racer_viewer.app.window import App
 App(Path(sys.argv[1])).frame(0.0)
 """,
 }

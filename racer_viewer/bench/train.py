@@ -22,12 +22,11 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 from racer_env import RacerEnv
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_viewer.bench.bridge import bridge_process
-from racer_viewer.bench.machine import describe_machine
-from racer_viewer.progress import prepare_engine
-from racer_viewer.training.config import RunConfig
-from racer_viewer.training.learner import Model, make_env, make_model
+from racer_viewer.bench.harness import describe_machine
+from racer_viewer.training.config import RunConfig, preset
 from racer_viewer.training.metrics import RacerMetricsCallback
-from racer_viewer.training.presets import preset
+from racer_viewer.training.sb3 import Model, make_env, make_model
+from racer_viewer.warmup import prepare_engine
 
 RACER, CEILING, ONE_CAR = "RacerVectorEnv", "costs nothing", "one RacerEnv over WebSocket"
 METRICS = "RacerVectorEnv with metrics"

@@ -152,7 +152,7 @@ def _run_bench_train(options: argparse.Namespace) -> int:
 
         return measure_preview(options.rounds, options.json)
     if options.engine == "ray":
-        from racer_viewer.training.ray.machines import check_ray
+        from racer_viewer.training.ray.cluster import check_ray
 
         check_ray()
         from racer_viewer.bench.ray import run as measure_ray

@@ -166,7 +166,7 @@ def _run_train(options: argparse.Namespace) -> int:
     _check_engine_options(options)
     _check_attach(options)
     if options.record is not None:
-        from racer_viewer.filming import film_run
+        from racer_viewer.app.offscreen import film_run
 
         return film_run(options)
     if options.headless or options.bridge is not None or options.engine == "ray":
@@ -198,7 +198,7 @@ def _check_attach(options: argparse.Namespace) -> None:
 
 
 def _run_learn(options: argparse.Namespace) -> int:
-    from racer_viewer.training.live.learn_command import run
+    from racer_viewer.training.learn_command import run
 
     run(options.folder)
 
@@ -217,7 +217,7 @@ def _run_evaluate(options: argparse.Namespace) -> int:
 
 def _run_export(options: argparse.Namespace) -> int:
     if options.zip is not None:
-        from racer_viewer.training.share import share
+        from racer_viewer.training.export import share
 
         print(f"{share(options.model, options.zip)}: drives the same")
         return 0

@@ -1,13 +1,19 @@
-"""From moments to a film: each is drawn in full, however long that takes."""
+"""What was seen while somebody drove, kept until there is time to draw it.
+
+From moments to a film: each is drawn in full, however long that takes.
+
+From a roll to a film, a little at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import pygame
 
@@ -16,8 +22,59 @@ from racer_viewer.films.writers import open_writer
 from racer_viewer.render.camera import Camera, Mode, View
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
-from racer_viewer.snapshot import Moment, Snapshot
+from racer_viewer.snapshot import Moment, Snapshot, cars_between
 from racer_viewer.ui.theme import ORDINARY, Palette, Theme, fitting_scale
+
+LONGEST = 10 * 60
+"""[s]"""
+SETTLED = 5 * MOMENTS_PER_SECOND
+"""Moments after which those that are kept are left out of the search for garbage."""
+
+
+class Shot(NamedTuple):
+    """A moment, where it was looked at from, and the overlays that were shown."""
+
+    moment: Moment
+    view: View
+    shown: tuple[str, ...]
+
+
+def take_shot(moment: Moment, camera: Camera, size: tuple[int, int], shown: tuple[str, ...]) -> Shot:
+    """What a window of this size shows. The camera does not notice."""
+    share = 1.0 if moment.before is moment.after else moment.share
+    followed = cars_between(moment.before, moment.after, share)[moment.after.focus]
+    view = copy(camera).look(size, share, (float(followed["x"]), float(followed["y"])))
+    return Shot(moment, view, shown)
+
+
+class Roll:
+    """Shots, sixty for each second. They share their snapshots: a minute takes 10 MB with one car, 25 MB with eight."""
+
+    def __init__(self, longest: float = LONGEST) -> None:
+        self._room = round(longest * MOMENTS_PER_SECOND)
+        self._shots: list[Shot] = []
+
+    def __len__(self) -> int:
+        return len(self._shots)
+
+    def __getitem__(self, number: int) -> Shot:
+        return self._shots[number]
+
+    @property
+    def seconds(self) -> float:
+        return len(self) / MOMENTS_PER_SECOND
+
+    @property
+    def full(self) -> bool:
+        return len(self) >= self._room
+
+    def add(self, shot: Shot) -> None:
+        """Nothing more goes onto a full one."""
+        if self.full:
+            return
+        self._shots.append(shot)
+        if len(self) % SETTLED == 0:
+            gc.freeze()  # looking through minutes of snapshots again would hold up a frame of the race
 
 
 @dataclass(frozen=True)
@@ -136,3 +193,80 @@ class _ToldCamera(Camera):
             return super().look(size, share, place)
         self._view = replace(self.told, scale=self.told.scale * size[1] / self.told.size[1], size=size)
         return self._view
+
+
+class Development:
+    """Can be left and taken up again. If it is interrupted in the middle of a picture it begins anew.
+
+    over: there is a film now, or there will be none.
+    """
+
+    def __init__(self, roll: Roll, path: Path, look: FilmLook) -> None:
+        self.path = path
+        self.over = False
+        self._roll, self._look = roll, look
+        self._maker: FilmMaker | None = None
+
+    @property
+    def done(self) -> int:
+        """Moments that are drawn."""
+        return self._maker.moments if self._maker is not None else 0
+
+    @property
+    def total(self) -> int:
+        """Moments on the roll."""
+        return len(self._roll)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Of the film, about [px]."""
+        return self._look.size
+
+    @property
+    def picture(self) -> pygame.Surface | None:
+        """The last one of the film."""
+        return self._maker.picture if self._maker is not None else None
+
+    def step(self) -> Film | None:
+        """Draw one more moment; when all are drawn, the film as soon as it is in its place."""
+        with self._given_up_after_errors():
+            maker = self._begun()
+            if maker.moments < self.total:
+                maker.add(*self._roll[maker.moments])
+                return None
+            maker.end()
+            return self._end(maker) if maker.ended else None
+
+    def finish(self, progress: Callable[[float], None]) -> Film:
+        """All the rest at once; `progress` is told the part that is done."""
+        while self.done < self.total:
+            self.step()
+            progress(self.done / self.total)
+        with self._given_up_after_errors():
+            return self._end(self._begun())
+
+    def cancel(self) -> None:
+        """Nothing is left of it."""
+        self.over = True
+        if self._maker is not None:
+            self._maker.cancel()
+
+    def _begun(self) -> FilmMaker:
+        if self._maker is None:
+            self._maker = FilmMaker(self.path, self._look)
+        return self._maker
+
+    def _end(self, maker: FilmMaker) -> Film:
+        film = maker.finish()
+        self.over = True
+        return film
+
+    @contextmanager
+    def _given_up_after_errors(self) -> Iterator[None]:
+        """A film that cannot be written will not be written later either; all else is an interruption."""
+        try:
+            yield
+        except BaseException as error:
+            self.over = isinstance(error, FilmError)
+            self._maker = None
+            raise

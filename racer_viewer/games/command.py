@@ -4,14 +4,12 @@ import argparse
 import logging
 import sys
 
-from racer_env.bridge.access import is_loopback
-from racer_env.bridge.listening import Address
-from racer_env.bridge.serving import run_server
+from racer_env.bridge.net import Address, is_loopback, run_server
 from racer_env.errors import RacerError
-from racer_env.games.arcade import Plan
 from racer_env.games.kinds import RACER, check_kind
 from racer_env.games.server import GamesServer
-from racer_viewer.progress import prepare_engine
+from racer_env.games.supervisor import Plan
+from racer_viewer.warmup import prepare_engine
 
 MOST_GAMES = 256
 HIGHEST_RATE = 1000.0
@@ -33,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         warning = f"{address.host} can be reached by others, and this protocol has no password"
         print(f"racer-viewer: warning: {warning}", file=sys.stderr)
     if options.render == "human":
-        from racer_viewer.games.show import check_display
+        from racer_viewer.games.window import check_display
 
         check_display()
     server = GamesServer(address, plan)
@@ -41,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if plan.game == RACER:
         prepare_engine()
     if options.render == "human":
-        from racer_viewer.games.show import show
+        from racer_viewer.games.window import show
 
         show(server, range(plan.num_games) if options.render_all else range(1), _say_where)
     else:

@@ -14,9 +14,9 @@ from racer_env.engine import Track
 from racer_env.errors import RacerError
 from racer_env.games.game import CAR
 from racer_env.games.kinds import core_count
-from racer_env.games.link import Seen
 from racer_env.games.racer_game import racer_track
 from racer_env.games.server import GamesServer
+from racer_env.games.worker_protocol import Seen
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene
 from racer_viewer.snapshot import Look, Snapshot

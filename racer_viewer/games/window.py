@@ -1,32 +1,62 @@
-"""The window of a games server: its games, who drives them, and a wheel for whoever sits in front of it."""
+"""Where the games of a window are.
+
+The window of a games server: its games, who drives them, and a wheel for whoever sits in front of it.
+
+A games server with a window: the window in the main thread, as some systems want it, the server in another."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
+from collections.abc import Callable
+from threading import Thread
 
 import pygame
 
-from racer_env.games.arcade import GameView
-from racer_env.games.moments import REST, Action
+from racer_env.bridge.net import SWITCH_INTERVAL, Address, ended_by_signals
+from racer_env.errors import RacerError
 from racer_env.games.server import GamesServer
+from racer_env.games.supervisor import GameView
+from racer_env.games.worker_protocol import REST, Action
 from racer_viewer.games.pictures import FRAME, Feed, Picture, Pictures, least_interval
-from racer_viewer.games.tiles import tiles
-from racer_viewer.modes.wheel import Wheel
-from racer_viewer.settings import Settings
+from racer_viewer.modes.controls import Wheel
+from racer_viewer.paths import data_folder
+from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.ui.adapter import Adapter
 from racer_viewer.ui.bindings import key_name
+from racer_viewer.ui.display import NoDisplayError, start_video
 from racer_viewer.ui.intents import Click, Close, Do, Intent, Pressed
 from racer_viewer.ui.paint import FOOTER_HEIGHT, STATUS_HEIGHT, Words, centred, footer, status_line
-from racer_viewer.ui.theme import (
-    COLOUR_BLIND,
-    MARGIN,
-    ORDINARY,
-    TEXT_LARGE,
-    TEXT_SMALL,
-    Colour,
-    Theme,
-    fitting_scale,
-)
+from racer_viewer.ui.theme import COLOUR_BLIND, MARGIN, ORDINARY, TEXT_LARGE, TEXT_SMALL, Colour, Theme, fitting_scale
+
+
+def tiles(area: pygame.Rect, count: int, aspect: float, gap: int) -> list[pygame.Rect]:
+    """So many rectangles of one size, row by row, with as much room as there can be for pictures of this shape.
+
+    aspect: width / height of a picture. gap: between rectangles [px].
+    """
+    columns = max(range(1, count + 1), key=lambda number: _picture_height(area, number, count, aspect, gap))
+    rows = -(-count // columns)
+    width, height = _size(area, columns, rows, gap)
+    return [
+        pygame.Rect(
+            area.x + number % columns * (width + gap), area.y + number // columns * (height + gap), width, height
+        )
+        for number in range(count)
+    ]
+
+
+def _size(area: pygame.Rect, columns: int, rows: int, gap: int) -> tuple[int, int]:
+    width = (area.width - (columns - 1) * gap) // columns
+    height = (area.height - (rows - 1) * gap) // rows
+    return max(1, width), max(1, height)
+
+
+def _picture_height(area: pygame.Rect, columns: int, count: int, aspect: float, gap: int) -> float:
+    width, height = _size(area, columns, -(-count // columns), gap)
+    return min(height, width / aspect)
+
 
 TITLE = "Racer games"
 LEAST_SIZE = (640, 400)
@@ -260,3 +290,63 @@ def wait_for_frame(due: float) -> float:
     if due > now:
         time.sleep(due - now)
     return due
+
+
+def check_display() -> None:
+    """Raise if there is nothing to open a window on."""
+    try:
+        start_video()
+    except NoDisplayError as error:
+        raise RacerError(
+            f"no display to open a window on ({error}): use --render rgb_array for frames without one, or none"
+        ) from None
+
+
+def show(server: GamesServer, game_ids: range, started: Callable[[Address], None]) -> None:
+    """Serve and show these games until the window is closed, or SIGINT or SIGTERM comes."""
+    sys.setswitchinterval(SWITCH_INTERVAL)  # clients do not wait for drawing
+    window = GamesWindow(server, game_ids, SettingsFile(data_folder()).load())
+
+    def close_window() -> None:
+        window.is_open = False
+
+    with ended_by_signals(close_window):
+        serving = ServerThread(server, started)
+        serving.start()
+        due = time.perf_counter()
+        try:
+            while window.is_open and serving.is_alive():
+                window.run_frame(serving.is_playing)
+                due = wait_for_frame(due)
+        finally:
+            window.close()
+            server.stop()
+            serving.join()
+    if serving.problem is not None:
+        raise serving.problem
+
+
+class ServerThread(Thread):
+    """Runs a server until it is told to stop.
+
+    is_playing: whether its games are there.
+    problem: why it ended, if nobody told it to.
+    """
+
+    def __init__(self, server: GamesServer, started: Callable[[Address], None]) -> None:
+        super().__init__(name="games-server")
+        self._server, self._say_where = server, started
+        self.is_playing = False
+        self.problem: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            asyncio.run(self._server.serve(self._say_started))
+        except BaseException as problem:
+            self.problem = problem
+        finally:
+            self.is_playing = False
+
+    def _say_started(self, address: Address) -> None:
+        self._say_where(address)
+        self.is_playing = True

@@ -10,11 +10,11 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from racer_env.errors import BridgeError, RacerError
+from racer_viewer.modes.controls import Action
 from racer_viewer.modes.link import Link
 from racer_viewer.modes.race import Race
-from racer_viewer.modes.stopwatch import LapTime
-from racer_viewer.modes.wheel import Action
 from racer_viewer.snapshot import Snapshot
+from racer_viewer.timing import LapTime
 
 LONGEST = 0.005
 """Of what is driven in a tick of the window [s]; what is over stays undone."""

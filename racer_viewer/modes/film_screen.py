@@ -8,16 +8,12 @@ from pathlib import Path
 
 import pygame
 
-from racer_viewer.films.development import Development
-from racer_viewer.films.film import Film, FilmError, can_write_mp4, check_place
-from racer_viewer.films.gif import fitting_size
-from racer_viewer.films.maker import FilmLook
-from racer_viewer.films.progress import FilmProgress
-from racer_viewer.films.roll import Roll, take_shot
-from racer_viewer.folders import free_path
-from racer_viewer.modes.driving import DrivingScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.screen import Key, Screen, Stage
+from racer_viewer.films.film import Film, FilmError, FilmProgress, can_write_mp4, check_place
+from racer_viewer.films.maker import Development, FilmLook, Roll, take_shot
+from racer_viewer.films.writers import fitting_size
+from racer_viewer.modes.race_view import DrivingScreen
+from racer_viewer.modes.screen import Key, MessageScreen, Screen, Stage
+from racer_viewer.paths import free_path
 from racer_viewer.ui.bindings import FIXED, key_name
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.paint import BAR_HEIGHT, SHADE, STATUS_HEIGHT, footer, progress_bar, shade

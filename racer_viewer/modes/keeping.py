@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from racer_env.errors import RacerError
-from racer_viewer.folders import free_path
 from racer_viewer.modes.screen import Stage
+from racer_viewer.paths import free_path
 from racer_viewer.replays import Replay, file_name, save_replay
 
 

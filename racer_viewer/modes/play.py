@@ -1,4 +1,6 @@
-"""Play: a person drives, against the clock, the ghost of the record, and agents."""
+"""Play: a person drives, against the clock, the ghost of the record, and agents.
+
+Pause: nothing moves, and the drive is still seen."""
 
 from __future__ import annotations
 
@@ -9,18 +11,18 @@ from typing import TYPE_CHECKING
 from racer_env.engine import load_circuit
 from racer_env.errors import CircuitError, RacerError
 from racer_viewer.agents import AgentError, load_agent
-from racer_viewer.modes.connecting import open_race
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.pause import PauseScreen
+from racer_viewer.modes.controls import Wheel
 from racer_viewer.modes.race import ENDLESS, Entrant, Race, RaceSetup
-from racer_viewer.modes.race_screen import RaceScreen
+from racer_viewer.modes.race_view import RaceScreen
 from racer_viewer.modes.results import ResultsScreen
-from racer_viewer.modes.screen import Key, Stage
-from racer_viewer.modes.wheel import Wheel
-from racer_viewer.records import medal_for
+from racer_viewer.modes.screen import Key, ListScreen, MessageScreen, Stage
+from racer_viewer.modes.settings_screen import SettingsScreen
+from racer_viewer.modes.waiting import open_race
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import Trace, trace_replay
+from racer_viewer.replays.records import medal_for
 from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.paint import centred
 from racer_viewer.ui.theme import TEXT_HUGE, TEXT_LARGE
 
@@ -153,3 +155,35 @@ class PlayScreen(RaceScreen):
         ghost = self.race.ghost
         record = ghost.best_lap.ticks if ghost is not None and ghost.best_lap is not None else None
         self.app.speaker.play("record" if record is not None and ticks < record else "lap")
+
+
+class PauseScreen(ListScreen):
+    title = "Paused"
+    darkness = 150
+
+    def __init__(self, app: Stage, play: PlayScreen) -> None:
+        super().__init__(
+            app,
+            [
+                Button("Go on", do=app.pop),
+                Button("Restart", "From the line again", do=self._restart),
+                Button("Finish", "Results so far, and a replay if you want one", do=self._finish),
+                Button("Settings", do=lambda: app.push(SettingsScreen(app))),
+                Button(app.way_out, "What was driven is not kept", do=app.leave_race),
+            ],
+        )
+        self._play = play
+
+    def handle(self, intent: Intent) -> None:
+        if intent == Do.RESTART:
+            self._restart()
+        else:
+            super().handle(intent)
+
+    def _restart(self) -> None:
+        self.app.pop()
+        self._play.restart()
+
+    def _finish(self) -> None:
+        self.app.pop()
+        self._play.finish()

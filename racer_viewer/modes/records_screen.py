@@ -7,15 +7,13 @@ from functools import partial
 
 from racer_env.errors import RacerError
 from racer_viewer.modes.choose import CircuitChooser
-from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.replay_screen import open_runs
-from racer_viewer.modes.screen import Key, Stage
-from racer_viewer.records import Entry
+from racer_viewer.modes.screen import Key, MessageScreen, Stage
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import MOST_COMPARED
+from racer_viewer.replays.records import Entry
 from racer_viewer.ui.intents import Do, Intent
-from racer_viewer.ui.item_list import Column, ItemList
-from racer_viewer.ui.items import Button, Item, Row
+from racer_viewer.ui.item_list import Button, Column, Item, ItemList, Row
 
 COLUMNS = (
     Column("Driver", 2.2),

@@ -12,16 +12,14 @@ import numpy as np
 import pygame
 
 from racer_env.engine import CAR, TICKS_PER_SECOND
-from racer_viewer.modes.driving import DrivingScreen
-from racer_viewer.modes.loading import open_safely, open_when_ready
+from racer_viewer.modes.race_view import DrivingScreen
 from racer_viewer.modes.screen import Key, Screen, Stage
-from racer_viewer.modes.stopwatch import Stopwatch
+from racer_viewer.modes.waiting import open_safely, open_when_ready
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import (
     Comparison,
     Replay,
     Standing,
-    Timings,
     Trace,
     Tracing,
     common_track,
@@ -30,6 +28,7 @@ from racer_viewer.replays import (
 )
 from racer_viewer.snapshot import Look, Snapshot
 from racer_viewer.sound import car_sound
+from racer_viewer.timing import Stopwatch, Timings
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.paint import BAR_WIDTH, footer, progress_bar, shade
 from racer_viewer.ui.theme import TEXT_LARGE
@@ -37,7 +36,7 @@ from racer_viewer.ui.timeline import Mark, State, Timeline
 
 if TYPE_CHECKING:
     from racer_env.engine import Track
-    from racer_viewer.render.overlays.history import History
+    from racer_viewer.render.overlays.panel import History
 
 SKIPPED_TICKS = TICKS_PER_SECOND
 """By left and right."""
@@ -77,7 +76,7 @@ class ReplayScreen(DrivingScreen):
         self.followed, self.at = 0, 0
         """Number of the trace that is followed, and the tick that is shown."""
         self.length = max(trace.ticks for trace in traces)
-        self._times = [Timings(trace, Stopwatch(len(trace.track.gates))) for trace in traces]
+        self._times = [Timings(trace.rows, trace.gate_rows, Stopwatch(len(trace.track.gates))) for trace in traces]
         self._comparison = Comparison(traces)
         self._colours = (app.theme.palette.player, *app.theme.palette.cars)
         self._shown_looks = self._looks()

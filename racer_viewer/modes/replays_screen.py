@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from racer_viewer.modes.lists import ListScreen
-from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.replay_screen import open_replays
-from racer_viewer.modes.screen import Key, Stage
+from racer_viewer.modes.screen import Key, ListScreen, MessageScreen, Stage
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import MOST_COMPARED, ReplayFacts, ReplayFolder
 from racer_viewer.ui.intents import Controls, Do, Intent
-from racer_viewer.ui.item_list import Column, ItemList
-from racer_viewer.ui.items import Button, Item, Row
+from racer_viewer.ui.item_list import Button, Column, Item, ItemList, Row
 
 COLUMNS = (
     Column("Circuit", 2.2),

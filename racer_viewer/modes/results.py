@@ -8,14 +8,13 @@ import pygame
 
 from racer_env.engine import COMPONENTS
 from racer_env.errors import RacerError
+from racer_viewer.modes.circuits import MEDALS
 from racer_viewer.modes.keeping import keep_replay
-from racer_viewer.modes.lists import ListScreen
-from racer_viewer.modes.medals import MEDALS
-from racer_viewer.modes.screen import Stage
-from racer_viewer.modes.stopwatch import LapTime
-from racer_viewer.records import medal_for
+from racer_viewer.modes.screen import ListScreen, Stage
 from racer_viewer.render.overlays import lap_time
-from racer_viewer.ui.items import Button
+from racer_viewer.replays.records import medal_for
+from racer_viewer.timing import LapTime
+from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL
 
 if TYPE_CHECKING:

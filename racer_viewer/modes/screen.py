@@ -1,24 +1,79 @@
-"""Screens, and the stack that they lie on. Nothing here needs a window."""
+"""The keys of a screen in one line along the bottom: as many as fit, the most important first.
+
+Screens, and the stack that they lie on. Nothing here needs a window.
+
+A screen that is a list of items under a heading: most of the app's screens are.
+
+Something that the user should know, or be asked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pygame
 
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.ui.bindings import key_name
 from racer_viewer.ui.intents import Controls, Do, Intent
-from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, REFERENCE_HEIGHT, Theme, fitting_scale
+from racer_viewer.ui.item_list import Button, Item, ItemList
+from racer_viewer.ui.paint import FOOTER_HEIGHT, footer, heading, key_cap_width, shade
+from racer_viewer.ui.theme import (
+    COLOUR_BLIND,
+    MARGIN,
+    ORDINARY,
+    PADDING,
+    REFERENCE_HEIGHT,
+    TEXT,
+    TEXT_SMALL,
+    Theme,
+    fitting_scale,
+)
 
 if TYPE_CHECKING:
-    import pygame
-
-    from racer_viewer.engine_room import EngineRoom
     from racer_viewer.modes.link import BridgeAddress
-    from racer_viewer.records import Records
+    from racer_viewer.replays.records import Records
     from racer_viewer.sound import Effect, SoundStage
+    from racer_viewer.warmup import EngineRoom
+
+ALL_KEYS: Key = ("F1", "all keys")
+"""Stands at the end wherever others had to be left out."""
+WORD_GAP, KEY_GAP = 4, 20
+"""Between a key and what it does, and from there to the next, as `footer` has them, at scale 1 [px]."""
+
+
+def draw_keys(surface: pygame.Surface, theme: Theme, keys: Sequence[Key]) -> None:
+    """Those that come first are drawn first; where not all of them fit, there is still the one for the list of all."""
+    picture = _picture(theme, surface.get_width(), tuple(keys))
+    surface.blit(picture, (0, surface.get_height() - picture.get_height()))
+
+
+def fitting_keys(theme: Theme, width: int, keys: Sequence[Key]) -> Sequence[Key]:
+    """As many as a line of this width [px] has room for."""
+    room = width - 2 * theme.px(MARGIN)
+    if _width(theme, keys) <= room:
+        return keys
+    others = [key for key in keys if key[0] != ALL_KEYS[0]]
+    while others and _width(theme, [*others, ALL_KEYS]) > room:
+        others.pop()
+    return [*others, ALL_KEYS]
+
+
+def _width(theme: Theme, keys: Sequence[Key]) -> int:
+    words = (key_cap_width(theme, key) + theme.px(WORD_GAP) + theme.width(does, TEXT_SMALL) for key, does in keys)
+    return sum(words) + theme.px(KEY_GAP) * (len(keys) - 1)
+
+
+@lru_cache(maxsize=8)
+def _picture(theme: Theme, width: int, keys: tuple[Key, ...]) -> pygame.Surface:
+    """Kept, since it takes a millisecond to draw and is the same for seconds."""
+    picture = pygame.Surface((width, theme.px(FOOTER_HEIGHT)), pygame.SRCALPHA, 32)
+    footer(picture, theme, fitting_keys(theme, width, keys))
+    return picture
+
 
 Key = tuple[str, str]
 """What to press, and what it does."""
@@ -33,6 +88,8 @@ class Screen:
     see_through = False
     typing = False
     """Whether letters are taken as letters, so that no key means anything else."""
+    is_home = False
+    """True for the main menu, which `Stage.back_home` returns to."""
     way_back = ""
     """How the way out of a race that began here is called; empty if it leads on, to a screen further below."""
 
@@ -116,6 +173,10 @@ class Stage:
         """Close screens until one of this kind is on top."""
         self._close_until(lambda screen: isinstance(screen, kind))
 
+    def back_home(self) -> None:
+        """Close screens until the main menu is on top."""
+        self._close_until(lambda screen: screen.is_home)
+
     @property
     def way_out(self) -> str:
         """Of a race, in words: where `leave_race` leads to."""
@@ -163,7 +224,7 @@ class Stage:
     def records(self) -> Records:
         """Opened when somebody asks."""
         if self._records is None:
-            from racer_viewer.records import Records
+            from racer_viewer.replays.records import Records
 
             self._records = Records(self.data / "records.sqlite")
         return self._records
@@ -197,3 +258,104 @@ DO_SOUNDS: dict[Do, Effect] = {
     Do.ACCEPT: "accept",
     Do.BACK: "back",
 }
+
+
+LIST_WIDTH = 520
+"""At scale 1 [px]."""
+
+
+class ListScreen(Screen):
+    """Title, items, a hint for the chosen one, and the keys. Lies over what is below it, which is darkened."""
+
+    see_through = True
+    title = ""
+    darkness = 218
+    """Of 255."""
+    list_width: int = LIST_WIDTH
+    """At scale 1 [px]; 0 is all that there is between the margins."""
+    subtitle_lines = 1
+    """That a long subtitle may take; what is beyond is cut."""
+
+    def __init__(self, app: Stage, items: Sequence[Item] = ()) -> None:
+        super().__init__(app)
+        self.list = ItemList(items)
+
+    @property
+    def subtitle(self) -> str:
+        return ""
+
+    def keys(self) -> Sequence[Key]:
+        return MENU_KEYS
+
+    def handle(self, intent: Intent) -> None:
+        if isinstance(intent, Do) and intent in DO_SOUNDS:
+            self.app.speaker.play(DO_SOUNDS[intent])
+        if intent == Do.BACK:
+            self.back()
+        else:
+            self.list.handle(intent)
+
+    def back(self) -> None:
+        self.app.pop()
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        theme = self.app.theme
+        surface.blit(shade(surface.get_size(), self.darkness), (0, 0))
+        top = self._draw_heading(surface)
+        area = surface.get_rect()
+        area.x, area.y = theme.px(MARGIN * 3), top
+        room = area.width - 2 * area.x
+        area.width = min(theme.px(self.list_width), room) if self.list_width else room
+        area.height = surface.get_height() - top - theme.px(FOOTER_HEIGHT + 3 * TEXT)
+        self.list.draw(surface, theme, area)
+        self.draw_beside(surface, area)
+        item = self.list.item
+        if item is not None and item.hint:
+            width = surface.get_width() - 2 * area.x
+            hint = theme.text(theme.fitting(item.hint, width, TEXT_SMALL + 2), TEXT_SMALL + 2, theme.palette.faint)
+            surface.blit(hint, (area.x, surface.get_height() - theme.px(FOOTER_HEIGHT) - 2 * hint.get_height()))
+        draw_keys(surface, theme, self.keys())
+
+    def _draw_heading(self, surface: pygame.Surface) -> int:
+        """Returns where it ends [px]."""
+        theme = self.app.theme
+        if self.subtitle_lines == 1:
+            return heading(surface, theme, self.title, self.subtitle)
+        x, y = theme.px(MARGIN * 3), heading(surface, theme, self.title) - theme.px(PADDING)
+        width = surface.get_width() - 2 * x
+        lines = theme.wrapped(self.subtitle, width)
+        shown = [*lines[: self.subtitle_lines - 1], " ".join(lines[self.subtitle_lines - 1 :])]
+        for line in filter(None, shown):
+            surface.blit(theme.text(theme.fitting(line, width), TEXT, theme.palette.faint), (x, y))
+            y += theme.line_height() + theme.px(2)
+        return y + theme.px(PADDING)
+
+    def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
+        """Something at the right of the list."""
+
+
+class MessageScreen(ListScreen):
+    """A title, some lines, and what to do now: by default, nothing but go back."""
+
+    darkness = 225
+
+    def __init__(self, app: Stage, title: str, text: str, items: Sequence[Item] = ()) -> None:
+        super().__init__(app, items or [Button("OK", do=self.back)])
+        self.title, self.text = title, text
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        theme = self.app.theme
+        surface.blit(shade(surface.get_size(), self.darkness), (0, 0))
+        y = heading(surface, theme, self.title)
+        x = theme.px(MARGIN * 3)
+        width = min(theme.px(760), surface.get_width() - 2 * x)
+        for paragraph in self.text.splitlines():
+            for line in theme.wrapped(paragraph, width):
+                surface.blit(theme.text(line, TEXT), (x, y))
+                y += theme.line_height() + theme.px(6)
+            y += theme.px(6)
+        area = surface.get_rect()
+        area.x, area.y, area.width = x, y + theme.px(MARGIN), theme.px(320)
+        area.height = surface.get_height() - area.y - theme.px(FOOTER_HEIGHT)
+        self.list.draw(surface, theme, area)
+        footer(surface, theme, self.keys())

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from racer_viewer.modes.lists import ListScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.screen import ListScreen, MessageScreen, Stage
 from racer_viewer.settings import FRAME_LIMITS, UNITS, Settings
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS, NAMES, key_name, rebound
 from racer_viewer.ui.intents import Click, Controls, Intent, Pressed, Typed
-from racer_viewer.ui.items import Button, Choice, Item, Slider, toggle
+from racer_viewer.ui.item_list import Button, Choice, Item, Slider, toggle
 
 
 class SettingsScreen(ListScreen):

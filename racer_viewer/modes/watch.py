@@ -1,4 +1,6 @@
-"""Watch: trained agents drive, and everything that they see and want is shown."""
+"""Watch: trained agents drive, and everything that they see and want is shown.
+
+What can be done while watching, for those who have no keyboard at hand or do not know its keys."""
 
 from __future__ import annotations
 
@@ -9,21 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_viewer.agents import AgentError, load_agent
-from racer_viewer.modes.connecting import open_race
+from racer_viewer.modes.circuits import fixed_circuits
+from racer_viewer.modes.controls import NAMES, NORMAL, Wheel
 from racer_viewer.modes.drive import Drive
-from racer_viewer.modes.episode_table import EpisodeTable
-from racer_viewer.modes.episodes import KEPT, Episode, episode_of
+from racer_viewer.modes.episodes import KEPT, Episode, EpisodesScreen, EpisodeTable, episode_of
 from racer_viewer.modes.keeping import keep_replay
-from racer_viewer.modes.known_circuits import fixed_circuits
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.model_list import distinct_names
-from racer_viewer.modes.pace import NORMAL
+from racer_viewer.modes.models import distinct_names
 from racer_viewer.modes.race import ANYWHERE, AT_THE_LINE, Entrant, Race, RaceSetup
-from racer_viewer.modes.race_screen import RaceScreen
-from racer_viewer.modes.screen import Key, Stage
-from racer_viewer.modes.watch_menu import WatchMenu
-from racer_viewer.modes.wheel import Wheel
+from racer_viewer.modes.race_view import RaceScreen
+from racer_viewer.modes.screen import Key, ListScreen, MessageScreen, Stage
+from racer_viewer.modes.settings_screen import SettingsScreen
+from racer_viewer.modes.waiting import open_race
 from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.item_list import Button, Choice, Item, toggle
 from racer_viewer.ui.paint import Words
 from racer_viewer.ui.theme import Palette
 
@@ -277,3 +277,76 @@ class WatchScreen(RaceScreen):
         if now - self._since >= 1.0:
             self._rate = self._driven / self._asked if self._asked else 1.0
             self._asked, self._driven, self._since = 0.0, 0, now
+
+
+class WatchMenu(ListScreen):
+    """Nothing moves while it is open."""
+
+    title = "Watch"
+    darkness = 150
+
+    def __init__(self, app: Stage, watch: WatchScreen) -> None:
+        self._watch = watch
+        here = watch.setup.circuit
+        names = {found: circuit.name for found, circuit in fixed_circuits(here).items()}
+        names.setdefault(here, here)
+        self._circuits = list(names)
+        self._here = self._circuits.index(here)
+        self._circuit = Choice(
+            "Circuit",
+            "All begin at its start as soon as you go on",
+            options=list(names.values()),
+            chosen=self._here,
+        )
+        super().__init__(app, self._items(app, watch))
+
+    @property
+    def subtitle(self) -> str:
+        return ", ".join(entrant.name for entrant in self._watch.setup.entrants)
+
+    def back(self) -> None:
+        """Go on watching, on another circuit if one was chosen."""
+        super().back()
+        if self._circuit.chosen != self._here:
+            self._watch.go_to(self._circuits[self._circuit.chosen])
+
+    def _items(self, app: Stage, watch: WatchScreen) -> list[Item]:
+        wheel = "Hand the wheel back" if watch.at_the_wheel else "Take the wheel"
+        return [
+            Button("Go on", do=self.back),
+            Button(wheel, "The agent goes on from wherever you leave the car", do=self._take_or_leave),
+            Button("Next episode", do=self._next),
+            Choice("Speed", options=NAMES, chosen=watch.pace.chosen, changed=self._change_speed),
+            self._circuit,
+            Choice(
+                "Actions",
+                "Stochastic ones are drawn around the best, as in training",
+                options=("deterministic", "stochastic"),
+                chosen=int(watch.drawn),
+                changed=lambda number: watch.draw_actions(bool(number)),
+            ),
+            toggle(
+                "Start anywhere",
+                watch.anywhere,
+                watch.start_anywhere,
+                "The next episodes begin elsewhere",
+            ),
+            Button("Episodes", "See one again, or keep it", do=lambda: app.push(EpisodesScreen(app, watch))),
+            Button("Settings", do=lambda: app.push(SettingsScreen(app))),
+            Button("Leave", do=self._leave),
+        ]
+
+    def _change_speed(self, number: int) -> None:
+        self._watch.pace.chosen = number
+
+    def _take_or_leave(self) -> None:
+        self.app.pop()
+        self._watch.take_the_wheel(not self._watch.at_the_wheel)
+
+    def _next(self) -> None:
+        self.app.pop()
+        self._watch.next_episode()
+
+    def _leave(self) -> None:
+        self.app.pop()
+        self.app.pop()

@@ -17,8 +17,7 @@ import pygame
 from numpy.typing import NDArray
 
 from racer_env.engine import Track
-from racer_viewer.render.course import Course, build_course
-from racer_viewer.render.road import Colour, Layer, layers
+from racer_viewer.render.road import Colour, Course, Layer, build_course, layers
 from racer_viewer.render.scenery import (
     FLECKS,
     GRASS,

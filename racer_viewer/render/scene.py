@@ -9,12 +9,11 @@ import pygame
 
 from racer_env.engine import Track
 from racer_viewer.render.camera import REFERENCE_HEIGHT, REST_SCALE, Camera, View
+from racer_viewer.render.car import CarSprites, visible
 from racer_viewer.render.effects import Effects
-from racer_viewer.render.gates import GateLines
-from racer_viewer.render.levels import GroundLevels
-from racer_viewer.render.names import NameTags
+from racer_viewer.render.labels import GateLines, NameTags
 from racer_viewer.render.rays import RayFan
-from racer_viewer.render.sprites import CarSprites, visible
+from racer_viewer.render.tiles import GroundLevels
 from racer_viewer.snapshot import Cars, Snapshot, cars_between
 from racer_viewer.ui.theme import Theme
 

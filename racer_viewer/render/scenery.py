@@ -11,8 +11,7 @@ import numpy as np
 import pygame
 from numpy.typing import NDArray
 
-from racer_viewer.render.course import Course, Floats
-from racer_viewer.render.road import SUN, Colour
+from racer_viewer.render.road import SUN, Colour, Course, Floats
 
 GRASS: tuple[Colour, Colour] = ((50, 90, 48), (45, 83, 44))
 """Mown in stripes."""

@@ -10,17 +10,13 @@ import pygame
 from numpy.typing import NDArray
 
 from racer_env.engine import CAR, TICKS_PER_SECOND, Track
-from racer_viewer.curves import Swarm
 from racer_viewer.render.camera import REFERENCE_HEIGHT, Camera, Mode, View
-from racer_viewer.render.car import ENLARGED
-from racer_viewer.render.heat import HALF_LIFE, Heat
-from racer_viewer.render.sprites import CAR_LENGTH
-from racer_viewer.render.swarm_backdrop import Backdrop
-from racer_viewer.render.swarm_colours import heat_colours, quality_colours, shades_of
-from racer_viewer.render.swarm_legend import Legend
+from racer_viewer.render.car import CAR_LENGTH, ENLARGED
+from racer_viewer.render.swarm_backdrop import HALF_LIFE, Backdrop, Heat
+from racer_viewer.render.swarm_legend import Legend, heat_colours, quality_colours, shades_of
 from racer_viewer.render.swarm_motion import RECENT, TRAIL, Stretch, SwarmMotion
-from racer_viewer.render.swarm_pictures import Darts, Marks, ring_picture
-from racer_viewer.render.swarm_trails import TrailLight
+from racer_viewer.render.swarm_sprites import Darts, Marks, TrailLight, ring_picture
+from racer_viewer.run_history import Swarm
 from racer_viewer.snapshot import Look, Snapshot
 from racer_viewer.ui.theme import Theme
 

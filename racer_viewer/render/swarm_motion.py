@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from racer_env.engine import DT, TICKS_PER_SECOND
 from racer_env.engine.car import MAX_SPEED
-from racer_viewer.curves import SWARM_CAR, Swarm
+from racer_viewer.run_history import SWARM_CAR, Swarm
 
 LONGEST_GLIDE = 6
 """Cars take as long from one state to the next as the last one took to come, but no longer than this [ticks]."""

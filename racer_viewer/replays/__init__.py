@@ -3,19 +3,27 @@
 `trace_replay(load_replay("lap.racer"))` is every tick of it, to the bit. Importing this loads no engine.
 """
 
-from racer_viewer.replays.comparison import MOST_COMPARED, Comparison, Standing, common_track
 from racer_viewer.replays.replay import ENGINE_VERSION, Recorder, Replay, ReplayError
 from racer_viewer.replays.replay_file import (
     SUFFIX,
+    ReplayFacts,
+    ReplayFolder,
     file_name,
     load_replay,
     replay_from_bytes,
     replay_to_bytes,
     save_replay,
 )
-from racer_viewer.replays.replay_folder import ReplayFacts, ReplayFolder
-from racer_viewer.replays.timings import Timings
-from racer_viewer.replays.trace import Lap, Trace, Tracing, trace_replay
+from racer_viewer.replays.trace import (
+    MOST_COMPARED,
+    Comparison,
+    Lap,
+    Standing,
+    Trace,
+    Tracing,
+    common_track,
+    trace_replay,
+)
 
 __all__ = [
     "ENGINE_VERSION",
@@ -29,7 +37,6 @@ __all__ = [
     "ReplayFacts",
     "ReplayFolder",
     "Standing",
-    "Timings",
     "Trace",
     "Tracing",
     "common_track",

@@ -13,14 +13,14 @@ from racer_env.engine import TICKS_PER_SECOND, load_circuit, warm_up
 from racer_env.env import RacerEnv
 from racer_env.errors import RacerError
 from racer_viewer.agents import CHAMPION, load_agent
-from racer_viewer.bench.served import served
+from racer_viewer.app.offscreen import film_lap
+from racer_viewer.bench.harness import served
 from racer_viewer.films.film import can_write_mp4
-from racer_viewer.offscreen import film_lap
-from racer_viewer.packaged import can_train, how_to_train
+from racer_viewer.runtime import can_train, how_to_train
 from racer_viewer.selftest.recorded import TOLERANCE, compare
+from racer_viewer.training.config import preset
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.training.live import WatchedRun
-from racer_viewer.training.presets import preset
+from racer_viewer.training.run_monitor import WatchedRun
 
 CIRCUIT = "track-01"
 SLOWEST_LAP = 9.0

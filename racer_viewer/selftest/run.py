@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from racer_viewer import __version__
-from racer_viewer.bench.machine import describe_machine
-from racer_viewer.packaged import is_packaged
+from racer_viewer.bench.harness import describe_machine
+from racer_viewer.runtime import is_packaged
 from racer_viewer.selftest.checks import CHECKS, LeftOutError
 
 Outcome = Literal["ok", "left out", "FAILED"]

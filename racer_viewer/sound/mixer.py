@@ -1,18 +1,143 @@
-"""The sound of the game, on whatever device there is, or silence where there is none."""
+"""The sound device, opened quietly.
+
+The mixer's channels: which loop is on which, and how loud.
+
+The sound of the game, on whatever device there is, or silence where there is none."""
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pygame
 
-from racer_viewer.sound.catalogue import Effect, Loop
-from racer_viewer.sound.channels import Channels
-from racer_viewer.sound.device import open_device
-from racer_viewer.sound.drive_sound import CarSound, Heard, beginning, listen, loop_levels
+from racer_viewer.sound.drive_sound import RATE, CarSound, Effect, Heard, Loop, beginning, listen, loop_levels
+
+SIXTEEN_BIT_SIGNED = -16
+STEREO = 2
+"""Not for the space: only in stereo a channel's volume has 255 steps of its own, however low the sound's is."""
+BUFFER = 512
+"""Samples per block, 11 ms: volumes move from block to block."""
+UNHEARD_DRIVER = "dummy"
+_CHATTER = b"ALSA lib "
+
+
+class NoSoundError(Exception):
+    """There is nothing to play sounds on. It does not leave this package."""
+
+
+def open_device(unheard: bool = False) -> None:
+    """Starts pygame's mixer as it is needed here, or raises `NoSoundError` or what pygame raises.
+
+    unheard: SDL's dummy driver will do, for tests of everything but the ear.
+    """
+    pygame.mixer.quit()
+    with without_alsa_chatter():
+        pygame.mixer.init(RATE, SIXTEEN_BIT_SIGNED, STEREO, BUFFER, allowedchanges=0)
+    if pygame.mixer.get_driver() == UNHEARD_DRIVER and not unheard:
+        pygame.mixer.quit()
+        raise NoSoundError(f"SDL_AUDIODRIVER is {UNHEARD_DRIVER}")
+
+
+@contextmanager
+def without_alsa_chatter() -> Iterator[None]:
+    """Keeps libasound's lines about a missing card from the terminal; whatever else is written meanwhile comes after.
+
+    The library writes to descriptor 2 itself, past Python, and pygame has no switch for that.
+    """
+    if sys.platform != "linux" or not _stderr_is_descriptor_2():
+        yield
+        return
+    with tempfile.TemporaryFile() as written:
+        sys.stderr.flush()
+        terminal = os.dup(2)
+        try:
+            os.dup2(written.fileno(), 2)
+            yield
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+            written.seek(0)
+            rest = b"".join(line for line in written if not line.startswith(_CHATTER))
+            if rest:
+                os.write(2, rest)
+
+
+def _stderr_is_descriptor_2() -> bool:
+    try:
+        return sys.stderr is not None and sys.stderr.fileno() == 2
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+LOOP_CHANNELS, EFFECT_CHANNELS = 14, 6
+"""At most 8 loops sound at a time; the others fade out. Of effects, a seventh takes the place of the oldest."""
+STEPS = 255
+"""Of a channel's volume."""
+COME_IN, GO_OUT = 12, 90
+"""How a loop begins, so that it is never heard at the wrong volume, and how it ends when a drive does [ms]."""
+FOREVER = -1
+
+
+class Channels:
+    """Plays loops at given levels, and effects. Any call may raise `pygame.error` if the device has gone."""
+
+    def __init__(self) -> None:
+        pygame.mixer.set_num_channels(LOOP_CHANNELS + EFFECT_CHANNELS)
+        channels = [pygame.mixer.Channel(number) for number in range(LOOP_CHANNELS + EFFECT_CHANNELS)]
+        self._free = deque(channels[:LOOP_CHANNELS])
+        self._effects = deque(channels[LOOP_CHANNELS:])
+        self._playing: dict[Loop, pygame.mixer.Channel] = {}
+        self._steps: dict[Loop, int] = {}
+
+    @property
+    def playing(self) -> Mapping[Loop, float]:
+        """The loops that sound and their gains."""
+        return {loop: step / STEPS for loop, step in self._steps.items()}
+
+    def set_levels(self, sounds: Mapping[Loop, pygame.mixer.Sound], levels: Mapping[Loop, float]) -> None:
+        """Exactly these loops, each with its gain, 0 to 1."""
+        for loop in [loop for loop in self._playing if loop not in levels]:
+            self._release(loop).stop()
+        for loop, gain in levels.items():
+            if loop not in self._playing:
+                self._begin(loop, sounds[loop])
+            step = round(gain * STEPS)
+            if step != self._steps[loop]:
+                self._steps[loop] = step
+                self._playing[loop].set_volume(step / STEPS, step / STEPS)
+
+    def play(self, sound: pygame.mixer.Sound, gain: float) -> None:
+        """Once, on a channel that is free or else on the one that is busy longest."""
+        channel = next((each for each in self._effects if not each.get_busy()), self._effects[0])
+        self._effects.remove(channel)
+        self._effects.append(channel)
+        channel.play(sound)
+        channel.set_volume(gain, gain)
+
+    def fade_out(self) -> None:
+        """Ends all loops softly; effects play on."""
+        for loop in list(self._playing):
+            self._release(loop).fadeout(GO_OUT)
+
+    def _begin(self, loop: Loop, sound: pygame.mixer.Sound) -> None:
+        channel = self._free.popleft()
+        channel.play(sound, FOREVER, fade_ms=COME_IN)
+        self._playing[loop], self._steps[loop] = channel, FOREVER
+
+    def _release(self, loop: Loop) -> pygame.mixer.Channel:
+        """The channel goes to the end of the queue, so that one that fades out is not taken at once."""
+        channel = self._playing.pop(loop)
+        del self._steps[loop]
+        self._free.append(channel)
+        return channel
+
 
 START_DELAY = 0.25
 """Before the device is opened [s]: pygame holds up all threads meanwhile, and the first pictures come first."""
@@ -139,7 +264,7 @@ class SoundStage:
 
     def _make_sounds(self) -> None:
         """Effects first, for the menu. What makes them is imported here: numpy is not needed for a first picture."""
-        from racer_viewer.sound.bank import make_effects, make_loops, stereo_16_bit
+        from racer_viewer.sound.synthesis import make_effects, make_loops, stereo_16_bit
 
         self._channels = Channels()
         self._effects = {name: pygame.mixer.Sound(buffer=stereo_16_bit(made).data) for name, made in make_effects()}

@@ -1,17 +1,38 @@
 """Sounds as arrays: mono, float32, peak 1, made from sines and seeded noise. Knows numpy and nothing that plays them.
 
 Loops are made from their spectrum: whatever comes out of an inverse Fourier transform goes on seamlessly.
-"""
+
+
+The engine: six cylinders, four strokes, heard at one speed of revolution as a loop without a seam.
+
+A stack of orders (multiples of the working cycle, half the revolution): every sixth is an ignition and strongest,
+what lies between is the unevenness that makes it growl. Exhaust and intake have resonances that stay where they are
+when the pitch moves, so fast and slow are one engine and not one tape at two speeds.
+
+
+All sounds, as loud as they are in the mix, ready for a mixer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.sound.catalogue import RATE
+from racer_viewer.sound.drive_sound import (
+    BANDS,
+    FIRING_AT_LIMIT,
+    RATE,
+    RUMBLE,
+    SCRAPE,
+    TYRES,
+    WIND,
+    Effect,
+    Loop,
+    band_revs,
+)
 
 Samples = NDArray[np.float32]
 Weights = NDArray[np.float32]
@@ -183,3 +204,147 @@ def _without_clicks(samples: NDArray[np.floating]) -> NDArray[np.floating]:
     result[:attack] *= np.linspace(0.0, 1.0, attack)
     result[-release:] *= np.linspace(1.0, 0.0, release)
     return result
+
+
+CYLINDERS = 6
+LOOP_SECONDS = 0.5
+HIGHEST_FREQUENCY = 9_000.0
+"""Above, the engine has nothing [Hz]."""
+OTHER_BANK, BETWEEN = 0.38, 0.13
+"""Strength of orders that two banks of cylinders make, and of the others, against ignition."""
+WAVER = ((-7, 0.03), (-3, 0.05), (-1, 0.04), (2, 0.04), (4, 0.05), (8, 0.03))
+"""How much of an order lies so many bins beside it: turns are not quite alike."""
+BODY_NOISE, LOAD_NOISE = 0.09, 0.28
+"""How loud noise is against the orders."""
+BODY_RMS, LOAD_RMS = 0.23, 0.15
+"""Loudness of the two layers, less where their peaks would exceed 1 together."""
+_ENGINE_SEED = 11
+_MOST_ORDERS = 600
+_RANDOM = np.random.default_rng(_ENGINE_SEED)
+_TURNS = np.exp(2j * np.pi * _RANDOM.random(_MOST_ORDERS)).astype(np.complex64)
+_UNEVEN = _RANDOM.uniform(0.3, 1.0, _MOST_ORDERS).astype(np.float32)
+_SIDES = _RANDOM.standard_normal((len(WAVER), 2 * _MOST_ORDERS), np.float32).view(np.complex64)
+"""Phase, strength and wavering of orders: the same at all revs, so that it is one engine."""
+_FACTORS = (2, 3, 5)
+_CYCLES_TRIED = 3
+"""More and fewer cycles than wanted, to come closer to the pitch."""
+
+
+@dataclass(frozen=True, eq=False)
+class EngineLoop:
+    """body: always heard. load: the bite on top of it when the engine pulls. Played together they reach peak 1."""
+
+    frequency: float
+    """Ignitions per second, as the loop has them [Hz]."""
+    body: Samples
+    load: Samples
+
+
+def engine_loop(frequency: float) -> EngineLoop:
+    """At about so many ignitions per second [Hz]: a loop has a whole number of cycles and a length that is quick."""
+    cycles, length = _loop_size(frequency / CYLINDERS)
+    cycle = cycles * RATE / length
+    bins = np.fft.rfftfreq(length, 1.0 / RATE).astype(np.float32)
+    orders = np.arange(1, int(HIGHEST_FREQUENCY / cycle))
+    heights = _order_strengths(orders)
+    body = _layer(orders * cycles, heights * _body(orders * cycle, frequency), band(bins, 90.0, 900.0), BODY_NOISE)
+    load = _layer(orders * cycles, heights * _load(orders * cycle), band(bins, 900.0, 3_500.0), LOAD_NOISE)
+    body, load = body * (BODY_RMS / _rms(body)), load * (LOAD_RMS / _rms(load))
+    scale = min(1.0, 1.0 / float((np.abs(body) + np.abs(load)).max()))
+    return EngineLoop(cycle * CYLINDERS, body * np.float32(scale), load * np.float32(scale))
+
+
+def _order_strengths(orders: NDArray[np.int_]) -> Weights:
+    uneven = BETWEEN * _UNEVEN[orders]
+    kinds = np.where(orders % CYLINDERS == 0, 1.0, np.where(orders % (CYLINDERS // 2) == 0, OTHER_BANK, uneven))
+    return kinds.astype(np.float32)
+
+
+def _body(frequencies: Weights, ignition: float) -> Weights:
+    """Strongest at ignition, falling above and below, with the exhaust's two resonances."""
+    ratio = frequencies / ignition
+    tilt = np.where(ratio < 1.0, ratio**0.7, ratio**-1.25)
+    exhaust = 1.0 + 0.5 * resonance(frequencies, 420.0, 160.0) + 0.6 * resonance(frequencies, 980.0, 260.0)
+    return np.asarray(tilt * exhaust, np.float32)
+
+
+def _load(frequencies: Weights) -> Weights:
+    """The intake: middle and upper pitches."""
+    intake = 0.4 + resonance(frequencies, 1_250.0, 300.0) + 0.6 * resonance(frequencies, 2_500.0, 600.0)
+    return np.asarray(band(frequencies, 650.0, 2_000.0) * intake, np.float32)
+
+
+def _layer(places: NDArray[np.int_], heights: Weights, noise: Weights, noisiness: float) -> Samples:
+    """Orders at their bins, each a little wavering, and noise, so loud against the orders."""
+    strengths = heights * _TURNS[: len(places)]
+    spectrum = random_spectrum(len(noise), _ENGINE_SEED) * noise
+    spectrum *= noisiness * np.linalg.norm(strengths) / np.linalg.norm(spectrum)
+    spectrum[places] += strengths
+    for (offset, share), sides in zip(WAVER, _SIDES, strict=True):
+        spectrum[places + offset] += share * strengths * sides[: len(places)]
+    return np.asarray(np.fft.irfft(spectrum, 2 * (len(noise) - 1)), np.float32)
+
+
+def _loop_size(cycle: float) -> tuple[int, int]:
+    """Whole cycles and samples of a loop that is nearly right in pitch and whose transform is quick."""
+    middle = max(_CYCLES_TRIED, round(LOOP_SECONDS * cycle))
+    tried = range(middle - _CYCLES_TRIED + 1, middle + _CYCLES_TRIED)
+    exact = {cycles: cycles * RATE / cycle for cycles in tried}
+    pairs = [(cycles, size) for cycles, length in exact.items() for size in _QUICK if 0.98 < size / length < 1.02]
+    return min(pairs, key=lambda pair: abs(pair[1] / exact[pair[0]] - 1.0))
+
+
+def _quick_lengths(shortest: int, longest: int) -> list[int]:
+    """Even numbers without large factors."""
+    found = {2}
+    for factor in _FACTORS:
+        found |= {n * factor**k for n in found for k in range(16) if n * factor**k <= longest}
+    return sorted(n for n in found if n >= shortest)
+
+
+_QUICK = _quick_lengths(RATE // 20, RATE)
+
+
+def _rms(samples: NDArray[np.floating]) -> float:
+    return float(np.sqrt(np.mean(np.square(samples))))
+
+
+ENGINE_PEAK = 0.30
+"""Of one engine loop; two that crossfade reach 1.41 times that. With all noises and one effect, a mix stays below 1."""
+NOISES: dict[Loop, tuple[Callable[[], Samples], float]] = {
+    TYRES: (tyre_loop, 0.20),
+    RUMBLE: (rumble_loop, 0.15),
+    SCRAPE: (scrape_loop, 0.07),
+    WIND: (wind_loop, 0.05),
+}
+EFFECTS: dict[Effect, tuple[Callable[[], Samples], float]] = {
+    "move": (menu_move, 0.10),
+    "accept": (menu_accept, 0.16),
+    "back": (menu_back, 0.14),
+    "beep": (countdown_beep, 0.16),
+    "go": (countdown_go, 0.20),
+    "gate": (gate_tick, 0.06),
+    "lap": (lap_chime, 0.18),
+    "record": (record_fanfare, 0.22),
+    "wall": (wall_hit, 0.25),
+}
+"""How each is made, and its peak in the mix."""
+
+
+def make_effects() -> Iterator[tuple[Effect, Samples]]:
+    for name, (make, peak) in EFFECTS.items():
+        yield name, make() * np.float32(peak)
+
+
+def make_loops() -> Iterator[tuple[Loop, Samples]]:
+    for loop, (make, peak) in NOISES.items():
+        yield loop, make() * np.float32(peak)
+    for band in range(BANDS):
+        engine = engine_loop(FIRING_AT_LIMIT * band_revs(band))
+        yield Loop("body", band), engine.body * np.float32(ENGINE_PEAK)
+        yield Loop("load", band), engine.load * np.float32(ENGINE_PEAK)
+
+
+def stereo_16_bit(samples: Samples) -> NDArray[np.int16]:
+    """(N, 2), the same left and right."""
+    return np.repeat((samples * 32_767.0).astype(np.int16)[:, None], 2, axis=1)

@@ -20,10 +20,10 @@ from rich.progress import Progress as Bar
 
 from racer_env.engine import load_config
 from racer_env.errors import RacerError
-from racer_viewer.folders import data_folder
-from racer_viewer.packaged import told_command
-from racer_viewer.progress import prepare_engine
+from racer_viewer.paths import data_folder
+from racer_viewer.runtime import told_command
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config, parse_settings
+from racer_viewer.warmup import prepare_engine
 
 if TYPE_CHECKING:
     from racer_viewer.training.overseer import Progress as RunProgress
@@ -51,7 +51,7 @@ def describe_settings() -> str:
 
 def config_of(options: argparse.Namespace) -> RunConfig:
     """The config that the command line asks for: a preset, then an ai-config, then what was given one by one."""
-    from racer_viewer.training.presets import preset
+    from racer_viewer.training.config import preset
 
     like = None if options.like is None else replace(load_run_config(options.like), name="")
     config = like or preset(options.algo, options.preset)
@@ -67,7 +67,7 @@ def config_of(options: argparse.Namespace) -> RunConfig:
 def run(options: argparse.Namespace) -> int:
     """Learn, and say how to go on if it ended early. Windows can be attached to it all the while."""
     if options.engine == "ray":
-        from racer_viewer.training.ray.machines import check_ray
+        from racer_viewer.training.ray.cluster import check_ray
 
         check_ray()
     prepare_engine()
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"Given up. {how_to_go_on}" if _is_saved(training) else "Given up before anything was saved")
             raise
     if training.discarded:
-        from racer_viewer.training.saved import remove_run
+        from racer_viewer.training.run_folder import remove_run
 
         remove_run(training.folder)
         print(f"Discarded after {outcome.steps:,} steps, as a window asked")
@@ -103,8 +103,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_of(options: argparse.Namespace, runs: Path) -> Run:
-    from racer_viewer.training.live.claim import check_nobody_learns
-    from racer_viewer.training.saved import config_to_go_on, find_checkpoint, folder_of
+    from racer_viewer.training.run_folder import config_to_go_on, find_checkpoint, folder_of
+    from racer_viewer.training.run_lock import check_nobody_learns
 
     checkpoint = None
     if options.resume is not None:
@@ -135,13 +135,13 @@ def _on_ray(options: argparse.Namespace) -> list[object]:
 
 
 def _is_saved(training: Run) -> bool:
-    from racer_viewer.training.saved import latest_model
+    from racer_viewer.training.run_folder import latest_model
 
     return training.folder.is_dir() and latest_model(training.folder) is not None
 
 
 def _learn(training: Run) -> Outcome:
-    from racer_viewer.training.live.attended import at_a_terminal, learn_attended
+    from racer_viewer.training.attended_run import at_a_terminal, learn_attended
 
     with at_a_terminal(training) as orders, _Report(training.config.timesteps) as report:
         return learn_attended(training, orders, report)

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from racer_env.engine import circuits, load_circuit
 from racer_viewer.agents import Agent, load_agent
-from racer_viewer.progress import prepare_engine
 from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
+from racer_viewer.warmup import prepare_engine
 
 PIPED_WIDTH = 160
 """Characters of a line that goes to a file or another program."""

@@ -14,9 +14,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import AgentError, load_agent
-from racer_viewer.training.checkpoints import save_checkpoint
 from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
-from racer_viewer.training.learner import Model
+from racer_viewer.training.sb3 import Model, save_checkpoint
 
 if TYPE_CHECKING:
     from racer_viewer.training.run import Run

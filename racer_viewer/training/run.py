@@ -13,16 +13,13 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from racer_env.engine import Simulation, load_circuit, parse_config
 from racer_env.errors import RacerError
-from racer_viewer.training.checkpoints import begin_from, restore, save_checkpoint
+from racer_viewer.training.callbacks import Narrator, StoryFigures, SturdyFigures, full_disk_in_threads, layout_of
 from racer_viewer.training.config import RunConfig, load_run_config
-from racer_viewer.training.learner import Model, QuieterNoise, make_env, make_model
-from racer_viewer.training.live.files import FINISHED, STOPPED
-from racer_viewer.training.live.narrator import Narrator, StoryFigures, SturdyFigures, full_disk_in_threads, layout_of
-from racer_viewer.training.live.policies import PolicyKeeper
-from racer_viewer.training.live.story import Story
 from racer_viewer.training.metrics import RacerMetricsCallback, find_cars
 from racer_viewer.training.overseer import Overseer, Report
-from racer_viewer.training.saved import (
+from racer_viewer.training.policy_log import PolicyKeeper
+from racer_viewer.training.run_files import FINISHED, STOPPED
+from racer_viewer.training.run_folder import (
     CONFIG_FILE,
     Checkpoint,
     check_name_is_free,
@@ -33,6 +30,8 @@ from racer_viewer.training.saved import (
     latest_model,
     write_config,
 )
+from racer_viewer.training.run_log import Story
+from racer_viewer.training.sb3 import Model, QuieterNoise, begin_from, make_env, make_model, restore, save_checkpoint
 
 KEPT_EVERY = {"ppo": 1, "sac": 8}
 """Of so many updates one policy is kept; SAC updates many times a second."""

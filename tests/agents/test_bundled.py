@@ -8,9 +8,9 @@ import pytest
 
 from racer_env.engine import circuits, load_circuit
 from racer_viewer.agents import bundled_models, load_agent, models_folder
-from racer_viewer.agents.bundled import bundled_tracks
+from racer_viewer.agents.load import bundled_tracks
+from racer_viewer.training.config import preset
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.training.presets import preset
 
 README = (models_folder() / "README.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\S+?)(?:,| to |$).*?\n(.*?)(?=^## |\Z)", README, re.DOTALL | re.MULTILINE))

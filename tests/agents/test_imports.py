@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from racer_env.bridge import interface
-from racer_viewer.agents import load_agent, spaces
+from racer_viewer.agents import load_agent, policies
 from tests.agents.models import some_observations, trained
 
 HEAVY = ("torch", "stable_baselines3", "gymnasium", "gym", "numba", "onnxruntime", "pandas", "pygame")
@@ -45,9 +45,9 @@ def test_an_agent_drives_without_torch_or_stable_baselines_or_the_environment(fo
 
 
 def test_the_spaces_are_those_of_the_environment() -> None:
-    assert interface.OBSERVATION_LOW.size == spaces.OBSERVATION_SIZE
-    np.testing.assert_array_equal(spaces.ACTION_LOW, interface.ACTION_LOW)
-    np.testing.assert_array_equal(spaces.ACTION_HIGH, interface.ACTION_HIGH)
+    assert interface.OBSERVATION_LOW.size == policies.OBSERVATION_SIZE
+    np.testing.assert_array_equal(policies.ACTION_LOW, interface.ACTION_LOW)
+    np.testing.assert_array_equal(policies.ACTION_HIGH, interface.ACTION_HIGH)
 
 
 @pytest.mark.parametrize("name", ["ppo", "sac"])
@@ -63,7 +63,7 @@ def test_an_agent_cannot_be_changed(folder: Path) -> None:
     with pytest.raises(AttributeError):
         agent.policy = None  # type: ignore[misc, assignment]
     policy: Any = agent.policy
-    for limit in (policy.box.low, policy.box.high, spaces.ACTION_LOW, spaces.ACTION_HIGH):
+    for limit in (policy.box.low, policy.box.high, policies.ACTION_LOW, policies.ACTION_HIGH):
         assert not limit.flags.writeable
     actor = policy.actor
     for layer in (*actor.hidden, actor.head):

@@ -56,7 +56,7 @@ def test_a_table_for_people() -> None:
 
 SERVED = """
 import time
-from racer_viewer.bench.served import served
+from racer_viewer.bench.harness import served
 
 with served("games", "--game", "Racer-v0", "--render", "none", "--port", "0") as address:
     print(address, flush=True)

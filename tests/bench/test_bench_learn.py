@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from racer_viewer.bench.learn import learn
-from racer_viewer.training.presets import preset
+from racer_viewer.training.config import preset
 
 
 @pytest.mark.slow

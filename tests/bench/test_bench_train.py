@@ -6,7 +6,7 @@ import pytest
 
 from racer_viewer.bench.preview import measure as measure_preview
 from racer_viewer.bench.train import CEILING, METRICS, ONE_CAR, RACER, measure
-from racer_viewer.training.presets import preset
+from racer_viewer.training.config import preset
 
 
 @pytest.mark.slow

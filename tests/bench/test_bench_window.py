@@ -40,7 +40,7 @@ def test_nothing_heavy_is_imported_before_the_menu_is_shown(tmp_path: Path) -> N
 import sys
 from pathlib import Path
 import racer_viewer.cli
-from racer_viewer.app import App
+from racer_viewer.app.window import App
 app = App(Path(sys.argv[1]))
 app.frame(0.0)
 heavy = ("numpy", "numba", "gymnasium", "torch", "stable_baselines3", "racer_env")

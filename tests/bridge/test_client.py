@@ -12,14 +12,14 @@ import pytest
 
 from racer_env.bridge.batch_format import HEADER, decode_result, decode_step, encode_result, encode_step
 from racer_env.bridge.client import BridgeClient, RemoteBatch
-from racer_env.bridge.contract import Contract
 from racer_env.bridge.embedded import EmbeddedBatch, EmbeddedBridge
-from racer_env.bridge.followed import FollowedCar, WatchedClient
 from racer_env.bridge.interface import BatchStep, Scenario
-from racer_env.bridge.opening import open_bridge
-from racer_env.bridge.racer_contract import BatchContract
+from racer_env.bridge.messages import BatchContract
+from racer_env.bridge.shadow_car import FollowedCar, WatchedClient
+from racer_env.bridge.validation import Contract
 from racer_env.engine import Start, parse_config
 from racer_env.errors import ActionError, BridgeError, ContractError, RacerError
+from racer_env.scenarios import open_bridge
 from tests.bridge.conftest import RunningBridge
 from tests.bridge.old_server import OldServer, old_server
 

@@ -9,10 +9,9 @@ import orjson
 import pytest
 
 from racer_env.bridge.interface import STEP_KEYS, Step
-from racer_env.bridge.plain_reply import decode_plain_step
-from racer_env.bridge.racer_contract import RacerContract
+from racer_env.bridge.messages import RacerContract, decode_plain_step
 from racer_env.bridge.session import Limits, Session
-from racer_env.bridge.tracks import TrackShelf
+from racer_env.bridge.track_cache import TrackShelf
 from racer_env.errors import ContractError
 
 STRANGE: list[Any] = [

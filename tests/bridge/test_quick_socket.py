@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 import websocket
 
-from racer_env.bridge.quick_socket import READ_BYTES, QuickSocket
+from racer_env.bridge.ws_client import READ_BYTES, QuickSocket
 from tests.bridge.old_server import OldServer, receive_frame
 
 TEXT, BINARY = websocket.ABNF.OPCODE_TEXT, websocket.ABNF.OPCODE_BINARY

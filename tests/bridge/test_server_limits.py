@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import websocket
 
-from racer_env.bridge.tracks import TrackNotBuiltError, TrackShelf
+from racer_env.bridge.track_cache import TrackNotBuiltError, TrackShelf
 from racer_env.errors import BridgeError
 from tests.bridge.conftest import RunningBridge, running_bridge
 from tests.bridge.plain_client import PlainClient, plain_client

@@ -163,7 +163,7 @@ def test_without_a_console_what_is_said_goes_to_a_file(tmp_path: Path) -> None:
     code = """
 import sys
 sys.stdout = sys.stderr = None
-from racer_viewer.packaged import prepare
+from racer_viewer.runtime import prepare
 prepare()
 print("said")
 print("and complained", file=sys.stderr)

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from racer_env.engine import Track, build_track, circuits, load_circuit
 from racer_env.engine.compiled import Compiled, bind, entry
-from racer_env.engine.locate import _nearest_sample, locate
-from racer_env.engine.search import search
+from racer_env.engine.locate import _nearest_sample, locate, search
 from racer_env.engine.trigonometry import arctan2, sin_cos
 
 Floats = NDArray[np.float64]

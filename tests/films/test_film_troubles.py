@@ -11,13 +11,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from racer_viewer.films import placed
-from racer_viewer.films.development import Development
-from racer_viewer.films.film import FilmError, check_place
-from racer_viewer.films.maker import FilmLook, FilmMaker
-from racer_viewer.films.mp4 import Mp4Writer
-from racer_viewer.films.progress import FilmProgress
-from racer_viewer.films.roll import Roll, take_shot
+from racer_viewer.films import film
+from racer_viewer.films.film import FilmError, FilmProgress, check_place
+from racer_viewer.films.maker import Development, FilmLook, FilmMaker, Roll, take_shot
+from racer_viewer.films.writers import Mp4Writer
 from racer_viewer.render.camera import Camera
 from racer_viewer.snapshot import Moment
 from tests.films.film_files import ffmpegs, nothing_in, watch
@@ -143,7 +140,7 @@ def test_a_full_disk_is_one_clear_error(
     def full(path: Path) -> Iterator[Path]:
         yield Path("/dev/full")
 
-    monkeypatch.setattr(placed, "written_whole", full)
+    monkeypatch.setattr(film, "written_whole", full)
     with pytest.raises(FilmError, match=r"The film .*film\.... could not be written: .*[Nn]o space left") as told:
         make(folder / f"film.{ending}", ten_seconds[:200])
     assert "\n" not in str(told.value)

@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 
 from racer_viewer.agents import bundled_models
+from racer_viewer.app.offscreen import film_lap, film_screen, offscreen_stage
 from racer_viewer.films.film import FilmError
 from racer_viewer.films.maker import FilmLook
-from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.race_view import DrivingScreen
 from racer_viewer.modes.watch import open_watch
-from racer_viewer.offscreen import film_lap, film_screen, offscreen_stage
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.snapshot import Moment
 from racer_viewer.ui.intents import Controls

@@ -10,17 +10,15 @@ import pytest
 from PIL import Image
 
 from racer_viewer.agents import bundled_models
-from racer_viewer.films import gif
-from racer_viewer.films.maker import FilmLook
-from racer_viewer.films.mp4 import Mp4Writer
-from racer_viewer.films.roll import Roll
+from racer_viewer.app.menu import MenuScreen
+from racer_viewer.films import writers
+from racer_viewer.films.maker import FilmLook, Roll
+from racer_viewer.films.writers import Mp4Writer
 from racer_viewer.modes import film_screen
-from racer_viewer.modes.driving import DrivingScreen
 from racer_viewer.modes.film_screen import FilmScreen
-from racer_viewer.modes.menu import MenuScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.pause import PauseScreen
-from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.play import PauseScreen, PlayScreen
+from racer_viewer.modes.race_view import DrivingScreen
+from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.watch import open_watch
 from racer_viewer.snapshot import Moment, Snapshot
 from tests.films.conftest import WINDOW
@@ -159,8 +157,8 @@ def test_without_ffmpeg_it_is_a_gif_of_modest_size(person: Person, monkeypatch: 
     assert path.suffix == ".gif"
     seen = watch(path)
     assert (seen.frames, seen.seconds) == (10, 0.5)
-    assert seen.first.shape == (405, gif.WIDEST, 3)
-    (last,) = pictures(moments, window_look(person, (gif.WIDEST, 405)), [27])
+    assert seen.first.shape == (405, writers.WIDEST, 3)
+    (last,) = pictures(moments, window_look(person, (writers.WIDEST, 405)), [27])
     assert difference(seen.last, last) < 8.0
 
 

@@ -8,12 +8,15 @@ import sys
 import threading
 import time
 
-from racer_env.games.link import (
+from racer_env.games.worker_protocol import (
     Answer,
     Ask,
+    ClockReport,
     Count,
     Counted,
+    Ending,
     Finish,
+    Moment,
     Ready,
     Setup,
     Ticked,
@@ -21,7 +24,6 @@ from racer_env.games.link import (
     read_packed,
     to_worker,
 )
-from racer_env.games.moments import ClockReport, Ending, Moment
 
 REPORT_SECONDS = 0.05
 WHOLE, DIES, BABBLES, STRAYS, HANGS, DIES_DRAWING_1 = "whole", "dies", "babbles", "strays", "hangs", "dies drawing 1"

@@ -15,7 +15,7 @@ import pytest
 
 from racer_env.errors import ActionError, BridgeError, ContractError
 from racer_env.games import RacingGameClient
-from racer_env.games.state_contract import ServerError, stats_of
+from racer_env.games.protocol import ServerError, stats_of
 
 FRAME = np.arange(96 * 96 * 3, dtype=np.uint8).tobytes()
 TELEMETRY = {

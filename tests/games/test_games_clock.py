@@ -2,7 +2,7 @@
 
 import pytest
 
-from racer_env.games.clock import CATCH_UP, TickClock
+from racer_env.games.worker import CATCH_UP, TickClock
 
 
 def run(clock: TickClock, until: float, cost: float = 0.0, now: float = 0.0) -> float:

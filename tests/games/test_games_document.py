@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from racer_env.games import messages
+from racer_env.games import protocol
 from racer_viewer.cli import main
 from tests.games.conftest import RunningGames, running_games
 from tests.games.plain_player import plain_player
@@ -64,7 +64,7 @@ def test_every_message_is_told_of(name: str) -> None:
 
 
 def test_all_that_is_offered_is_told_of() -> None:
-    for name in messages.OFFERS:
+    for name in protocol.OFFERS:
         assert f'"type":"{name}"' in DOCUMENT or f'"{name}":false' in DOCUMENT, name
 
 

@@ -8,10 +8,9 @@ from typing import Any
 from racer_env.engine import TICKS_PER_SECOND
 from racer_env.games.game import Outcome, Playable, Sight
 from racer_env.games.kinds import CAR_RACING, KINDS, RACER
-from racer_env.games.link import Answer, Ask, Counted, Finish, FromWorker, Setup
-from racer_env.games.moments import Action
 from racer_env.games.server import complaint
 from racer_env.games.worker import Commands, Worker
+from racer_env.games.worker_protocol import Action, Answer, Ask, Counted, Finish, FromWorker, Setup
 from tests.bridge.watching import eventually
 
 HZ, GAMES, TICK_SECONDS = 1000.0, 6, 0.002

@@ -3,7 +3,7 @@
 from typing import Any
 
 from racer_env.games.game import Game, Outcome, Sight
-from racer_env.games.moments import Action
+from racer_env.games.worker_protocol import Action
 
 
 class Corridor:

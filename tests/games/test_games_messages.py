@@ -5,14 +5,7 @@ from typing import Any
 
 import pytest
 
-from racer_env.games.messages import (
-    GetState,
-    GetStates,
-    MessageError,
-    Reset,
-    SetAction,
-    parse_request,
-)
+from racer_env.games.protocol import GetState, GetStates, MessageError, Reset, SetAction, parse_request
 
 NUM_GAMES = 3
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from racer_env.bridge.listening import Address
+from racer_env.bridge.net import Address
 from racer_env.games import RacingGameClient
-from racer_env.games.arcade import Plan
-from racer_env.games.guest import Limits
+from racer_env.games.client_session import Limits
 from racer_env.games.server import GamesServer
-from racer_viewer.games.show import ServerThread
+from racer_env.games.supervisor import Plan
+from racer_viewer.games.window import ServerThread
 from tests.bridge.watching import eventually
 from tests.games.barrage import barrage, hostile_lines, stepping_neighbour
 from tests.games.conftest import SHORT, RunningGames, StartGames

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from racer_env.games.arcade import GameView
-from racer_env.games.link import Answer
-from racer_env.games.moments import Ending, Moment
-from racer_env.games.told import Told
+from racer_env.games.client_session import Told
+from racer_env.games.supervisor import GameView
+from racer_env.games.worker_protocol import Answer, Ending, Moment
 
 
 def moment(episode: int, total: float, reward: float = 1.0, **info: Any) -> Moment:

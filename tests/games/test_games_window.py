@@ -6,13 +6,11 @@ from collections.abc import Callable
 import pygame
 import pytest
 
-from racer_env.bridge.listening import Address
+from racer_env.bridge.net import Address
 from racer_env.games import RacingGameClient
-from racer_env.games.arcade import Plan
 from racer_env.games.server import GamesServer
-from racer_viewer.games.show import ServerThread
-from racer_viewer.games.tiles import tiles
-from racer_viewer.games.window import GamesWindow
+from racer_env.games.supervisor import Plan
+from racer_viewer.games.window import GamesWindow, ServerThread, tiles
 from racer_viewer.settings import Settings
 from tests.bridge.watching import eventually
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from racer_env.bridge.listening import Address
-from racer_env.games import arcade as arcade_module
-from racer_env.games import workers
-from racer_env.games.arcade import Arcade, Plan
+from racer_env.bridge.net import Address
+from racer_env.games import supervisor as arcade_module
+from racer_env.games import worker_process
 from racer_env.games.server import GamesServer
-from racer_env.games.workers import GamesError, WorkerLostError
-from racer_viewer.games.show import ServerThread
+from racer_env.games.supervisor import Arcade, Plan
+from racer_env.games.worker_process import GamesError, WorkerLostError
+from racer_viewer.games.window import ServerThread
 from tests.bridge.watching import eventually
 from tests.games.plain_player import PlainPlayer, plain_player
 from tests.games.scripted_worker import BABBLES, DIES, DIES_DRAWING_1, HANGS, STRAYS, WHOLE
@@ -30,7 +30,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     """Says what the next worker processes do."""
 
     def use(how: str) -> None:
-        monkeypatch.setattr(workers, "COMMAND", (sys.executable, str(SCRIPT), how))
+        monkeypatch.setattr(worker_process, "COMMAND", (sys.executable, str(SCRIPT), how))
 
     return use
 
@@ -73,7 +73,7 @@ def serving(how: Plan) -> Iterator[tuple[GamesServer, PlainPlayer]]:
 
 
 def test_a_worker_that_cannot_be_started_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "COMMAND", ("no-such-program-anywhere",))
+    monkeypatch.setattr(worker_process, "COMMAND", ("no-such-program-anywhere",))
 
     async def body(arcade: Arcade) -> None:
         pytest.fail("it has started")
@@ -87,7 +87,7 @@ def test_a_worker_that_cannot_be_started_again_is_tried_again(
 ) -> None:
     async def body(arcade: Arcade) -> None:
         await arcade.ask(0)
-        monkeypatch.setattr(workers, "COMMAND", ("no-such-program-anywhere",))
+        monkeypatch.setattr(worker_process, "COMMAND", ("no-such-program-anywhere",))
         with pytest.raises(WorkerLostError):
             await arcade.ask(0, restart=True)
         await until(lambda: "cannot be started: " in caplog.text)
@@ -134,7 +134,7 @@ def test_a_server_whose_workers_nobody_can_keep_ends_and_says_why(
 
 @pytest.mark.slow
 def test_a_worker_that_hangs_does_not_keep_up_and_is_replaced(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(worker_process, "SILENT_SECONDS", 1.0)
     monkeypatch.setattr(arcade_module, "WATCH_SECONDS", 0.1)
     script(HANGS)
     with serving(plan()) as (server, player), plain_player(server.address.port) as other:
@@ -145,9 +145,9 @@ def test_a_worker_that_hangs_does_not_keep_up_and_is_replaced(script: Script, mo
         player.send({"type": "RESET", "game_id": 0})
         eventually(lambda: not stats(other)["keeps_up"], "the figures are no longer taken for current")
         assert stats(other)["games"][0]["rate"] == 0.0
-        monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)
+        monkeypatch.setattr(worker_process, "ANSWER_SECONDS", 0.5)
         eventually(lambda: server.arcade.views[0].losses == 1, "it is killed")
-        monkeypatch.setattr(workers, "ANSWER_SECONDS", SECONDS)
+        monkeypatch.setattr(worker_process, "ANSWER_SECONDS", SECONDS)
         assert player.read()["type"] == "ERROR"
         eventually(lambda: bool(stats(player)["games"]) and stats(player)["keeps_up"], "another one plays on", SECONDS)
 

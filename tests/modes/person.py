@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pygame
 
-from racer_viewer.app import App
+from racer_viewer.app.window import App
 from racer_viewer.modes.screen import Screen
 from racer_viewer.ui.intents import Scroll
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from racer_viewer.agents import models_folder
-from racer_viewer.training.presets import preset
-from racer_viewer.training.saved import write_config
+from racer_viewer.training.config import preset
+from racer_viewer.training.run_folder import write_config
 
 
 def make_run(data: Path, name: str, **values: Any) -> Path:

@@ -7,10 +7,9 @@ import pytest
 from person import Person
 
 from racer_env.errors import RacerError
-from racer_viewer.modes.behind import Behind
-from racer_viewer.modes.menu import MenuScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.opening import OpeningScreen, open_behind
+from racer_viewer.app.menu import MenuScreen
+from racer_viewer.modes.screen import MessageScreen
+from racer_viewer.modes.waiting import Behind, OpeningScreen, open_behind
 
 LIMIT = 20.0
 

@@ -6,13 +6,13 @@ import numpy as np
 from person import Person
 from run_folders import make_story
 
-from racer_viewer.curves import Curves, Event
-from racer_viewer.modes.train.best_laps import best_policy, fastest_laps, lap_words
 from racer_viewer.modes.train.end import TrainEndScreen
-from racer_viewer.modes.train.opening import open_run
+from racer_viewer.modes.train.panels import words_of
+from racer_viewer.modes.train.run_facts import best_policy, fastest_laps, lap_words
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
-from racer_viewer.modes.train.status import words_of
+from racer_viewer.modes.train.setup import open_run
+from racer_viewer.run_history import Curves, Event
 
 LAPS = np.array([[100.0, 6.5], [200.0, 12.25], [300.0, 12.0]])
 ONE = Curves(laps=LAPS, circuits=("track-01",), lap_circuits=np.zeros(3))

@@ -4,10 +4,9 @@ import pygame
 import pytest
 from person import FRAME, Person
 
-from racer_viewer.modes.crashed import TITLE
-from racer_viewer.modes.menu import MenuScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.screen import Screen
+from racer_viewer.app.menu import MenuScreen
+from racer_viewer.app.window import CRASH_TITLE
+from racer_viewer.modes.screen import MessageScreen, Screen
 from racer_viewer.ui.intents import Controls
 
 
@@ -31,7 +30,7 @@ def test_the_report_is_named_on_screen_and_the_menu_goes_on(person: Person, capf
     person.app.frame_or_crash(FRAME)
     told = person.app.stage.top
     assert isinstance(told, MessageScreen)
-    assert told.title == TITLE
+    assert told.title == CRASH_TITLE
     [report] = (person.data / "logs").iterdir()
     assert str(report) in told.text
     written = report.read_text(encoding="utf-8")

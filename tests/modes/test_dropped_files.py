@@ -13,13 +13,12 @@ from person import Person
 from racer_env.assets import assets_folder
 from racer_env.engine import Config, Start, circuits
 from racer_viewer.agents import models_folder
-from racer_viewer.modes import known_circuits
-from racer_viewer.modes.choose import ChooseScreen
-from racer_viewer.modes.choose_agent import ChooseAgentScreen
-from racer_viewer.modes.loading import LoadingScreen
-from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes import circuits as known
+from racer_viewer.modes.choose import ChooseAgentScreen, ChooseScreen
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
+from racer_viewer.modes.screen import MessageScreen
+from racer_viewer.modes.waiting import LoadingScreen
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.replays import Recorder, save_replay
 
@@ -29,7 +28,7 @@ CHAMPION = models_folder() / "champion.zip"
 @pytest.fixture(autouse=True)
 def _no_circuits_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in an app that was just started."""
-    monkeypatch.setattr(known_circuits, "_own_circuits", {})
+    monkeypatch.setattr(known, "_own_circuits", {})
 
 
 @pytest.fixture

@@ -3,10 +3,9 @@
 import pytest
 from person import Person
 
-from racer_viewer.app import LEAST_SIZE
-from racer_viewer.modes.key_line import ALL_KEYS, fitting_keys
+from racer_viewer.app.window import LEAST_SIZE
 from racer_viewer.modes.race import Entrant, RaceSetup
-from racer_viewer.modes.screen import MENU_KEYS
+from racer_viewer.modes.screen import ALL_KEYS, MENU_KEYS, fitting_keys
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
 

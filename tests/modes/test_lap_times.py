@@ -1,6 +1,6 @@
 """The stopwatch: laps, deltas by gate, sectors."""
 
-from racer_viewer.modes.stopwatch import LapTime, Stopwatch
+from racer_viewer.timing import LapTime, Stopwatch
 
 GATES = 6
 

@@ -16,17 +16,16 @@ from person import Person
 
 from racer_env.engine import load_circuit
 from racer_viewer.agents import bundled_models, load_agent, models_folder
-from racer_viewer.modes import model_times
-from racer_viewer.modes.choose import ChooseScreen, OpponentsScreen
-from racer_viewer.modes.choose_agent import ChooseAgentScreen
-from racer_viewer.modes.menu import MenuScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.model_list import known_models, trained_on
+from racer_viewer.app.menu import MenuScreen
+from racer_viewer.modes import models
+from racer_viewer.modes.choose import ChooseAgentScreen, ChooseScreen, OpponentsScreen
+from racer_viewer.modes.models import known_models, trained_on
 from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.ui.items import Row
+from racer_viewer.ui.item_list import Row
 
 LIMIT = 60.0
 """For whatever is waited for [s]."""
@@ -163,7 +162,7 @@ def test_a_damaged_file_of_times_only_costs_another_drive(
     person: Person, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
     only_bundled(monkeypatch, "learning-4-fast")
-    file = person.data / model_times.FILE_NAME
+    file = person.data / models.FILE_NAME
     file.write_bytes(content)
     wait_for(person, screen := open_list(person), lambda: not screen._times.going)
     person.frames()
@@ -175,7 +174,7 @@ def test_a_file_of_times_that_cannot_be_written_is_no_reason_to_complain(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_bundled(monkeypatch, "learning-4-fast")
-    (person.data / model_times.FILE_NAME).mkdir()
+    (person.data / models.FILE_NAME).mkdir()
     wait_for(person, screen := open_list(person), lambda: not screen._times.going)
     person.frames()
     assert row(screen, "learning-4-fast").cells[2] == "* 8.70 / 7.07"
@@ -336,7 +335,7 @@ person.app.close()
 def only_bundled(monkeypatch: pytest.MonkeyPatch, *stems: str) -> None:
     """As if no other models came with the app: driving them all takes seconds."""
     paths = [path for path in bundled_models() if path.stem in stems]
-    monkeypatch.setattr("racer_viewer.modes.model_list.bundled_models", lambda: paths)
+    monkeypatch.setattr("racer_viewer.modes.models.bundled_models", lambda: paths)
 
 
 def count_drives(monkeypatch: pytest.MonkeyPatch) -> list[object]:
@@ -347,5 +346,5 @@ def count_drives(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         driven.append(arguments)
         return evaluate(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(model_times, "evaluate", counting)
+    monkeypatch.setattr(models, "evaluate", counting)
     return driven

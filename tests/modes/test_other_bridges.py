@@ -12,9 +12,9 @@ import pytest
 from person import Person
 
 from racer_viewer.agents import bundled_models
-from racer_viewer.modes.connecting import ConnectingScreen
 from racer_viewer.modes.link import BridgeAddress
-from racer_viewer.modes.message import MessageScreen
+from racer_viewer.modes.screen import MessageScreen
+from racer_viewer.modes.waiting import ConnectingScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.replays import trace_replay
 from racer_viewer.ui.paint import STATUS_HEIGHT
@@ -147,7 +147,7 @@ def test_a_server_that_falls_silent_counts_as_gone_after_a_while(
 ) -> None:
     screen = watching(person, server.url)
     frames_until(person, lambda: tick_of(screen) >= 10, "some ticks")
-    monkeypatch.setattr("racer_viewer.modes.race_screen.LONGEST_SILENCE", 1.0)
+    monkeypatch.setattr("racer_viewer.modes.race_view.LONGEST_SILENCE", 1.0)
     silent = True
 
     def fall_silent(reply: dict[str, Any]) -> dict[str, Any]:

@@ -15,15 +15,14 @@ import pytest
 from person import FRAME, Person
 
 from racer_env.engine import TICKS_PER_SECOND, Config, Driver, Simulation, Start, load_circuit
-from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.records_screen import RecordsScreen
 from racer_viewer.modes.replay_screen import ReplayScreen, TracingScreen, open_replays
 from racer_viewer.modes.replays_screen import ReplaysScreen
-from racer_viewer.modes.screen import SAID_TICKS
-from racer_viewer.modes.stopwatch import Stopwatch
+from racer_viewer.modes.screen import SAID_TICKS, MessageScreen
 from racer_viewer.render.camera import Mode
 from racer_viewer.replays import MOST_COMPARED, Recorder, Replay, ReplayError, Trace, save_replay, trace_replay
-from racer_viewer.ui.items import Row
+from racer_viewer.timing import Stopwatch
+from racer_viewer.ui.item_list import Row
 
 HOUR = 60 * 60 * TICKS_PER_SECOND
 LONGEST_WAIT = 20.0

@@ -10,15 +10,15 @@ from run_folders import make_run
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.train import compared_runs, run_facts
+from racer_viewer.modes.screen import MessageScreen
+from racer_viewer.modes.train import run_facts
 from racer_viewer.modes.train import runs as runs_screen
+from racer_viewer.modes.train.end import MoreStepsScreen
 from racer_viewer.modes.train.menu import TrainMenu
-from racer_viewer.modes.train.more_steps import MoreStepsScreen
-from racer_viewer.modes.train.opening import open_run
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
-from racer_viewer.training.live import WatchedRun
+from racer_viewer.modes.train.setup import open_run
+from racer_viewer.training.run_monitor import WatchedRun
 
 
 def runs(person: Person) -> RunsScreen:
@@ -113,7 +113,6 @@ def test_a_learner_that_does_not_answer_holds_up_no_picture(person: Person, monk
         return None
 
     monkeypatch.setattr(run_facts, "running_learner", silent)
-    monkeypatch.setattr(compared_runs, "running_learner", silent)
     make_run(person.data, "one")
     screen = RunsScreen(person.app.stage)
     person.app.stage.push(screen)

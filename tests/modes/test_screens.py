@@ -6,18 +6,15 @@ import pygame
 import pytest
 from person import Person
 
-from racer_viewer.modes.choose import ChooseScreen, OpponentsScreen
-from racer_viewer.modes.choose_agent import ChooseAgentScreen
+from racer_viewer.app.menu import MenuScreen
+from racer_viewer.modes.choose import ChooseAgentScreen, ChooseScreen, OpponentsScreen
 from racer_viewer.modes.help import HelpScreen
-from racer_viewer.modes.menu import MenuScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.pause import PauseScreen
-from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.play import PauseScreen, PlayScreen
 from racer_viewer.modes.records_screen import RecordsScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.replays_screen import ReplaysScreen
 from racer_viewer.modes.results import ResultsScreen
-from racer_viewer.modes.screen import Screen
+from racer_viewer.modes.screen import MessageScreen, Screen
 from racer_viewer.modes.settings_screen import KeysScreen, SettingsScreen
 from racer_viewer.modes.train.setup import TrainSetupScreen
 from racer_viewer.modes.watch import WatchScreen

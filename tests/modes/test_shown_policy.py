@@ -7,10 +7,10 @@ from person import Person
 from run_folders import make_story
 
 from racer_viewer.agents import CHAMPION, Agent, load_agent
-from racer_viewer.modes.train.opening import open_run
+from racer_viewer.modes.train.panels import words_of
 from racer_viewer.modes.train.screen import TrainScreen
-from racer_viewer.modes.train.status import words_of
-from racer_viewer.training.live import WatchedRun
+from racer_viewer.modes.train.setup import open_run
+from racer_viewer.training.run_monitor import WatchedRun
 
 KEPT = (8000, 16000, 24000)
 """Steps after which a policy was kept."""

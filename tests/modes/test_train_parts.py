@@ -12,21 +12,19 @@ from run_folders import make_run, make_story
 
 from racer_env.engine import load_circuit
 from racer_viewer.agents import CHAMPION, load_agent
-from racer_viewer.modes.menu import MenuScreen
+from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.train import pictures as train_pictures
 from racer_viewer.modes.train.end import TrainEndScreen
-from racer_viewer.modes.train.layout import Layout
 from racer_viewer.modes.train.menu import WeightsScreen
-from racer_viewer.modes.train.opening import open_run
-from racer_viewer.modes.train.pace import PACES, name_of, number_of
+from racer_viewer.modes.train.panels import PACES, Layout, name_of, number_of
 from racer_viewer.modes.train.screen import TrainScreen
+from racer_viewer.modes.train.setup import open_run
 from racer_viewer.modes.train.showcase import STUCK_TICKS, Showcase
 from racer_viewer.render.camera import Mode
-from racer_viewer.training.config import PAID_UNITS
-from racer_viewer.training.live import WatchedRun
-from racer_viewer.training.presets import preset
+from racer_viewer.training.config import PAID_UNITS, preset
+from racer_viewer.training.run_monitor import WatchedRun
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY
 
 WEIGHTS = preset("ppo").rewards.to_json()["weights"]

@@ -11,19 +11,17 @@ import pytest
 from person import LIMIT, Person
 
 from racer_env.engine import load_circuit
-from racer_viewer.modes.message import MessageScreen
 from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.train.end import TrainEndScreen
-from racer_viewer.modes.train.layout import Layout
 from racer_viewer.modes.train.menu import LeaveTrainingScreen, TrainMenu, WeightsScreen
-from racer_viewer.modes.train.opening import open_run, open_training
+from racer_viewer.modes.train.panels import Layout
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
-from racer_viewer.modes.train.setup import TrainSetupScreen
-from racer_viewer.training.config import RunConfig
-from racer_viewer.training.live import running_learner
-from racer_viewer.training.presets import preset
-from racer_viewer.training.saved import write_config
+from racer_viewer.modes.train.setup import TrainSetupScreen, open_run, open_training
+from racer_viewer.training.config import RunConfig, preset
+from racer_viewer.training.run_folder import write_config
+from racer_viewer.training.run_lock import running_learner
 
 
 def quick(**values: object) -> RunConfig:

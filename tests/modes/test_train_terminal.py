@@ -12,11 +12,11 @@ from run_folders import make_run, make_story
 from xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
 from racer_env.engine import Simulation, load_circuit
-from racer_viewer.modes.train.fate import Fate
-from racer_viewer.modes.train.opening import open_run
+from racer_viewer.modes.train.panels import Fate
 from racer_viewer.modes.train.screen import TrainScreen
+from racer_viewer.modes.train.setup import open_run
 from racer_viewer.modes.train.terminal import tell_terminal
-from racer_viewer.training.live import WatchedRun
+from racer_viewer.training.run_monitor import WatchedRun
 
 END: dict[str, Any] = {"what": "event", "seconds": 1.0, "kind": "end", "text": ""}
 

@@ -7,12 +7,11 @@ import pytest
 from person import Person
 
 from racer_viewer.agents import AgentError, bundled_models
-from racer_viewer.modes.episodes_screen import EpisodesScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.race_screen import LostScreen
+from racer_viewer.modes.episodes import EpisodesScreen
+from racer_viewer.modes.race_view import LostScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
-from racer_viewer.modes.watch import WatchScreen, open_watch
-from racer_viewer.modes.watch_menu import WatchMenu
+from racer_viewer.modes.screen import MessageScreen
+from racer_viewer.modes.watch import WatchMenu, WatchScreen, open_watch
 from racer_viewer.replays import Replay, load_replay, trace_replay
 from racer_viewer.ui.intents import Scroll
 
@@ -60,7 +59,7 @@ PATIENT = 60.0
 def test_time_goes_at_a_quarter_to_sixteen_times_its_speed(
     person: Person, presses: int, frames: int, ticks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("racer_viewer.modes.race_screen.LONGEST", PATIENT)
+    monkeypatch.setattr("racer_viewer.modes.race_view.LONGEST", PATIENT)
     screen = watching(person)
     person.press(*["-" if presses < 0 else "="] * abs(presses))
     person.frames(4)
@@ -70,12 +69,12 @@ def test_time_goes_at_a_quarter_to_sixteen_times_its_speed(
 def test_sixteen_times_is_as_much_as_the_machine_can_and_says_so(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("racer_viewer.modes.race_screen.LONGEST", PATIENT)
+    monkeypatch.setattr("racer_viewer.modes.race_view.LONGEST", PATIENT)
     screen = watching(person)
     person.press(*["="] * 9)
     assert screen.pace.name == "16×"
     assert ticks_in(person, screen, 30) == 480
-    monkeypatch.setattr("racer_viewer.modes.race_screen.LONGEST", 0.0)
+    monkeypatch.setattr("racer_viewer.modes.race_view.LONGEST", 0.0)
     screen._since -= 1.0
     person.frames(2)
     screen._since -= 1.0

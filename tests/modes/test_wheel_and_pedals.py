@@ -2,7 +2,7 @@
 
 import pytest
 
-from racer_viewer.modes.wheel import LIMIT_AT_TOP_SPEED, Wheel
+from racer_viewer.modes.controls import LIMIT_AT_TOP_SPEED, Wheel
 from racer_viewer.ui.intents import IDLE, Controls
 
 RIGHT = Controls(steer=1.0)

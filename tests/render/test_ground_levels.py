@@ -7,11 +7,10 @@ import pygame
 import pytest
 
 from racer_env.engine import Track, load_circuit
-from racer_viewer.render import ground, levels
+from racer_viewer.render import ground, tiles
 from racer_viewer.render.camera import View
-from racer_viewer.render.levels import GroundLevels, fitting_level, level_scale
-from racer_viewer.render.racing_line import racing_line
-from racer_viewer.render.road import ASPHALT, RUNOFF, SHOULDER, WALL
+from racer_viewer.render.road import ASPHALT, RUNOFF, SHOULDER, WALL, racing_line
+from racer_viewer.render.tiles import GroundLevels, fitting_level, level_scale
 
 SIZE = (640, 360)
 
@@ -124,7 +123,7 @@ def test_a_coarser_tile_made_from_finer_ones_shows_the_same(track: Track) -> Non
 
 
 def test_tiles_of_a_level_do_not_pile_up(large: Track, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels, "TILES_KEPT", 40)
+    monkeypatch.setattr(tiles, "TILES_KEPT", 40)
     shown = GroundLevels(large)
     for x in range(-700, 700, 60):
         picture_of(shown, View(float(x), -370.0, 2.0, SIZE))

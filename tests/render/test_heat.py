@@ -6,9 +6,8 @@ import pytest
 
 from racer_env.engine import Track, load_circuit
 from racer_viewer.render.camera import View
-from racer_viewer.render.heat import HALF_LIFE, Heat
-from racer_viewer.render.swarm_backdrop import REFRESHED, Backdrop
-from racer_viewer.render.swarm_colours import heat_colours
+from racer_viewer.render.swarm_backdrop import HALF_LIFE, REFRESHED, Backdrop, Heat
+from racer_viewer.render.swarm_legend import heat_colours
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY
 
 COLOURS = heat_colours(ORDINARY)

@@ -9,14 +9,12 @@ import pygame
 import pytest
 
 from racer_env.engine import ANYWHERE, Driver, Simulation, Track, load_circuit
-from racer_viewer.curves import SWARM_CAR, Swarm
 from racer_viewer.render.camera import Insets
-from racer_viewer.render.heat import Heat
 from racer_viewer.render.swarm import SwarmOptions, SwarmScene
-from racer_viewer.render.swarm_backdrop import REFRESHED
-from racer_viewer.render.swarm_colours import quality_colours
-from racer_viewer.render.swarm_legend import Legend
+from racer_viewer.render.swarm_backdrop import REFRESHED, Heat
+from racer_viewer.render.swarm_legend import Legend, quality_colours
 from racer_viewer.render.swarm_motion import LONGEST_GLIDE, MARK_LIFE, MARKS, RECENT, TRAIL, SwarmMotion
+from racer_viewer.run_history import SWARM_CAR, Swarm
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, Palette, Theme
 
 SIZE = (640, 360)

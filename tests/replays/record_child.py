@@ -7,7 +7,7 @@ from pathlib import Path
 
 from replay_drives import ring_run
 
-from racer_viewer.records import Records
+from racer_viewer.replays.records import Records
 
 EVERY_ONE = 10**6
 

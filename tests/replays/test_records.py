@@ -16,9 +16,9 @@ from replay_drives import DATE, RING, ring_run
 
 from racer_env.engine import Circuit, Medals, Start, circuits
 from racer_env.errors import RacerError
-from racer_viewer import records as records_module
-from racer_viewer.records import CircuitKey, Entry, RecordError, Records, circuit_key, medal_for
-from racer_viewer.replays import ENGINE_VERSION, Replay, record_database, replay_to_bytes, trace_replay
+from racer_viewer.replays import ENGINE_VERSION, Replay, replay_to_bytes, trace_replay
+from racer_viewer.replays import records as records_module
+from racer_viewer.replays.records import CircuitKey, Entry, RecordError, Records, circuit_key, medal_for
 
 LATER = DATE + timedelta(minutes=5)
 
@@ -258,7 +258,7 @@ def test_an_older_file_is_brought_up_to_date_with_what_is_in_it(
     path = tmp_path / "records.db"
     entry = entered(Records(path), ring_run())
     added = ("ALTER TABLE record ADD COLUMN weather TEXT NOT NULL DEFAULT 'dry'",)
-    monkeypatch.setattr(record_database, "MIGRATIONS", (*record_database.MIGRATIONS, added))
+    monkeypatch.setattr(records_module, "MIGRATIONS", (*records_module.MIGRATIONS, added))
     assert Records(path).top(RING) == (entry,)
     with contextlib.closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT weather FROM record").fetchall() == [("dry",)]

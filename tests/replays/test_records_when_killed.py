@@ -10,8 +10,8 @@ import pytest
 from record_child import EVERY_ONE
 from replay_drives import RING
 
-from racer_viewer.records import Records
 from racer_viewer.replays import trace_replay
+from racer_viewer.replays.records import Records
 
 CHILD = Path(__file__).with_name("record_child.py")
 LATEST_KILL = 0.02

@@ -345,7 +345,7 @@ def test_circuits_come_back_whole(name: str) -> None:
 
 def test_importing_replays_and_records_loads_no_engine_and_no_window() -> None:
     code = (
-        "import sys, racer_viewer.records, racer_viewer.replays\n"
+        "import sys, racer_viewer.replays.records, racer_viewer.replays\n"
         "print(*{name.split('.')[0] for name in sys.modules} & {'numba', 'pygame', 'torch', 'rich'})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

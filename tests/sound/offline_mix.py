@@ -5,12 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.sound.bank import make_effects, make_loops
-from racer_viewer.sound.catalogue import RATE, Loop
-from racer_viewer.sound.channels import STEPS
-from racer_viewer.sound.device import BUFFER
-from racer_viewer.sound.drive_sound import CarSound, Heard, beginning, listen, loop_levels
-from racer_viewer.sound.mixer import LOUDNESS_POWER
+from racer_viewer.sound.drive_sound import RATE, CarSound, Heard, Loop, beginning, listen, loop_levels
+from racer_viewer.sound.mixer import BUFFER, LOUDNESS_POWER, STEPS
+from racer_viewer.sound.synthesis import make_effects, make_loops
 
 TICKS_PER_SECOND = 60
 TICK = RATE // TICKS_PER_SECOND

@@ -10,9 +10,23 @@ from hypothesis import strategies as st
 
 from racer_env.engine import CAR
 from racer_viewer.sound import CarSound, car_sound
-from racer_viewer.sound.catalogue import RUMBLE, SCRAPE, TYRES, WIND, Loop
-from racer_viewer.sound.drive_sound import Heard, beginning, listen, loop_levels
-from racer_viewer.sound.gearbox import BANDS, TOP_SPEEDS, band_revs, gear_at, place_in_bands, revs_at
+from racer_viewer.sound.drive_sound import (
+    BANDS,
+    RUMBLE,
+    SCRAPE,
+    TOP_SPEEDS,
+    TYRES,
+    WIND,
+    Heard,
+    Loop,
+    band_revs,
+    beginning,
+    gear_at,
+    listen,
+    loop_levels,
+    place_in_bands,
+    revs_at,
+)
 from tests.sound.offline_mix import hear
 
 ROAD, RUNOFF, SHOULDER = 0, 1, 2

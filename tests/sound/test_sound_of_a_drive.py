@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 from racer_env.engine import Simulation, load_circuit
 from racer_viewer.agents import load_agent
 from racer_viewer.sound import CarSound, car_sound
-from racer_viewer.sound.catalogue import RATE
-from racer_viewer.sound.device import BUFFER
-from racer_viewer.sound.drive_sound import Heard
-from racer_viewer.sound.gearbox import FIRING_AT_LIMIT
+from racer_viewer.sound.drive_sound import FIRING_AT_LIMIT, RATE, Heard
+from racer_viewer.sound.mixer import BUFFER
 from tests.sound.offline_mix import TICK, OfflineMixer, hear
 
 CHAMPION = Path(__file__).parents[2] / "models" / "champion.zip"

@@ -12,9 +12,8 @@ import pygame
 import pytest
 
 from racer_viewer.sound import CarSound, SoundStage, open_sound
-from racer_viewer.sound.catalogue import RATE, RUMBLE, TYRES, WIND
-from racer_viewer.sound.channels import EFFECT_CHANNELS, LOOP_CHANNELS
-from racer_viewer.sound.gearbox import FIRING_AT_LIMIT, TOP_SPEEDS
+from racer_viewer.sound.drive_sound import FIRING_AT_LIMIT, RATE, RUMBLE, TOP_SPEEDS, TYRES, WIND
+from racer_viewer.sound.mixer import EFFECT_CHANNELS, LOOP_CHANNELS
 
 FAST = CarSound(160.0, 1.0)
 LIMIT = 20.0
@@ -267,7 +266,7 @@ def test_alsa_keeps_quiet_about_a_missing_card_and_others_are_heard() -> None:
     code = """
 import os, sys
 from racer_viewer.sound import open_sound
-from racer_viewer.sound.device import without_alsa_chatter
+from racer_viewer.sound.mixer import without_alsa_chatter
 stage = open_sound(delay=0.0)
 assert stage.wait_until_settled(20)
 stage.close()

@@ -6,11 +6,28 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from racer_viewer.sound.bank import EFFECTS, ENGINE_PEAK, NOISES, make_effects, make_loops, stereo_16_bit
-from racer_viewer.sound.catalogue import RATE, RUMBLE, SCRAPE, TYRES, WIND, Loop
-from racer_viewer.sound.drive_sound import GRIPS, ROUGHNESS
-from racer_viewer.sound.engine_note import engine_loop
-from racer_viewer.sound.gearbox import BANDS, FIRING_AT_LIMIT, band_revs
+from racer_viewer.sound.drive_sound import (
+    BANDS,
+    FIRING_AT_LIMIT,
+    GRIPS,
+    RATE,
+    ROUGHNESS,
+    RUMBLE,
+    SCRAPE,
+    TYRES,
+    WIND,
+    Loop,
+    band_revs,
+)
+from racer_viewer.sound.synthesis import (
+    EFFECTS,
+    ENGINE_PEAK,
+    NOISES,
+    engine_loop,
+    make_effects,
+    make_loops,
+    stereo_16_bit,
+)
 from tests.sound.offline_mix import OfflineMixer
 
 

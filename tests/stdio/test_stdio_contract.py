@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from racer_env.bridge.contract import Contract
+from racer_env.bridge.validation import Contract
 from racer_env.errors import BridgeError, ContractError, RacerError
 from racer_env.stdio import Expected, StdioClient
-from racer_env.stdio.handshake import agreed
+from racer_env.stdio.schema import agreed
 from tests.stdio.talking import EXPECTED, drive, hostile, is_gone, watch_starts
 
 DESCRIPTIONS = [

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from racer_env import box2d
 from racer_env.errors import RacerError
 from racer_env.stdio import host
-from racer_env.stdio.streams import LONGEST_REQUEST
+from racer_env.stdio.host import LONGEST_REQUEST
 from tests.stdio import odd_envs
 from tests.stdio.talking import HOST, ODD_ENVIRONMENT, Talk, hosting
 

@@ -46,7 +46,7 @@ def test_what_does_not_fit_is_told(values: dict[str, object], problem: str, tmp_
 
 
 def test_a_resumed_run_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
-    from racer_viewer.training.saved import find_checkpoint
+    from racer_viewer.training.run_folder import find_checkpoint
 
     Run(config(begin_from="champion", net=[128, 128]), tmp_path).learn()
     checkpoint = find_checkpoint(Path("child"), tmp_path)

@@ -9,13 +9,14 @@ import pytest
 from racer_env.errors import RacerError
 from racer_viewer import launch
 from racer_viewer.cli import main
-from racer_viewer.modes.train import opening, tensorboard
-from racer_viewer.training import saved
+from racer_viewer.modes.train import setup, tensorboard
+from racer_viewer.training import run_folder
+from racer_viewer.training import run_monitor as watched_module
 from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.live import WatchedRun, load_curves
-from racer_viewer.training.live import watched as watched_module
-from racer_viewer.training.live.orders import Orders
+from racer_viewer.training.control import Orders
 from racer_viewer.training.run import Run
+from racer_viewer.training.run_log_reader import load_curves
+from racer_viewer.training.run_monitor import WatchedRun
 from racer_viewer.ui import display
 
 
@@ -91,8 +92,8 @@ class NoStage:
 
 def test_a_window_resumes_as_the_command_line_says(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
-    monkeypatch.setattr(opening, "resume_run", lambda stage, *arguments, opened: asked.append(("resume", *arguments)))
-    monkeypatch.setattr(opening, "open_run", lambda stage, *arguments, opened: asked.append(("attach", *arguments)))
+    monkeypatch.setattr(setup, "resume_run", lambda stage, *arguments, opened: asked.append(("resume", *arguments)))
+    monkeypatch.setattr(setup, "open_run", lambda stage, *arguments, opened: asked.append(("attach", *arguments)))
     monkeypatch.setattr(tensorboard, "open_tensorboard", lambda folder, say: asked.append(("figures", folder)))
     folder = data / "runs" / "tiny"
     model = folder / "tiny_256_steps.zip"
@@ -160,8 +161,8 @@ def test_a_run_that_cannot_be_removed_is_said_and_is_out_of_sight(
         raise PermissionError(13, "somebody holds it")
 
     (tmp_path / "stuck").mkdir()
-    monkeypatch.setattr(saved, "REMOVE_SECONDS", 0.0)
-    monkeypatch.setattr(saved.shutil, "rmtree", refuse)
+    monkeypatch.setattr(run_folder, "REMOVE_SECONDS", 0.0)
+    monkeypatch.setattr(run_folder.shutil, "rmtree", refuse)
     with pytest.raises(RacerError, match="could not be removed: somebody holds it"):
-        saved.remove_run(tmp_path / "stuck")
-    assert saved.run_folders(tmp_path) == []
+        run_folder.remove_run(tmp_path / "stuck")
+    assert run_folder.run_folders(tmp_path) == []

@@ -7,7 +7,7 @@ from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.training.config import PAID_UNITS, RunConfig, parse_run_config
-from racer_viewer.training.learner import Falling, make_env, make_model
+from racer_viewer.training.sb3 import Falling, make_env, make_model
 
 
 def config(**settings: object) -> RunConfig:

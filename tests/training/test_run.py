@@ -19,13 +19,12 @@ from racer_viewer.agents import load_agent, load_stats
 from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.cli import main
 from racer_viewer.training import overseer as overseer_module
-from racer_viewer.training.checkpoints import restore
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
-from racer_viewer.training.learner import make_env, make_model
-from racer_viewer.training.live.reading import load_curves
 from racer_viewer.training.overseer import Progress
 from racer_viewer.training.run import Run
-from racer_viewer.training.saved import ResumeError, find_checkpoint
+from racer_viewer.training.run_folder import ResumeError, find_checkpoint
+from racer_viewer.training.run_log_reader import load_curves
+from racer_viewer.training.sb3 import make_env, make_model, restore
 
 TINY = {
     "num_cars": 8,

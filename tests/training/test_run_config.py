@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from racer_env.errors import ConfigError
-from racer_viewer.training.config import load_run_config, parse_run_config, parse_settings
-from racer_viewer.training.presets import PRESETS, preset
+from racer_viewer.training.config import PRESETS, load_run_config, parse_run_config, parse_settings, preset
 
 
 def test_a_config_comes_back_from_its_file(tmp_path: Path) -> None:

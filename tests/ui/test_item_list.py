@@ -7,8 +7,7 @@ import pygame
 import pytest
 
 from racer_viewer.ui.intents import Click, Do, Drag, Point, Scroll
-from racer_viewer.ui.item_list import Column, ItemList
-from racer_viewer.ui.items import Button, Choice, Row, Slider, toggle
+from racer_viewer.ui.item_list import Button, Choice, Column, ItemList, Row, Slider, toggle
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Theme
 
 AREA = pygame.Rect(20, 30, 500, 300)

@@ -1,20 +1,55 @@
-"""A training has ended: what came of it, and what can be done with it now."""
+"""A run that has learned for as long as it was told to: for how many steps more?
+
+A training has ended: what came of it, and what can be done with it now."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.modes.lists import ListScreen
 from racer_viewer.modes.play import open_play
-from racer_viewer.modes.screen import Stage
-from racer_viewer.modes.train.best_laps import best_policy, best_steps, fastest_laps
-from racer_viewer.modes.train.more_steps import MoreStepsScreen
-from racer_viewer.modes.train.shown_policy import steps_in_words
+from racer_viewer.modes.screen import ListScreen, Stage
+from racer_viewer.modes.train.run_facts import best_policy, best_steps, fastest_laps
+from racer_viewer.modes.train.showcase import steps_in_words
 from racer_viewer.modes.watch import open_watch
-from racer_viewer.ui.items import Button, Item
+from racer_viewer.ui.item_list import Button, Item
 
 if TYPE_CHECKING:
     from racer_viewer.modes.train.screen import TrainScreen
+
+MORE = (100_000, 300_000, 1_000_000)
+
+
+class MoreStepsScreen(ListScreen):
+    """done: steps that it has learned for; total: that it was told to. before: done before it is opened again."""
+
+    title = "Learn on"
+
+    def __init__(
+        self, app: Stage, folder: Path, done: int, total: int, before: Callable[[], None] = lambda: None
+    ) -> None:
+        self._folder, self._done, self._before = folder, done, before
+        usual = [Button(f"{more:,} steps more", self._hint(more), do=partial(self._go_on, more)) for more in MORE]
+        again = Button(f"As many again: {total:,} steps", self._hint(total), do=partial(self._go_on, total))
+        items = usual if total in MORE else [*usual, again]
+        super().__init__(app, [*items, Button("Leave it as it is", do=self.back)])
+
+    @property
+    def subtitle(self) -> str:
+        return f"{self._folder.name} has learned for all of its {self._done:,} steps. How many more?"
+
+    def _hint(self, more: int) -> str:
+        return f"From the last that was saved, to {self._done + more:,} steps in all"
+
+    def _go_on(self, more: int) -> None:
+        from racer_viewer.modes.train.setup import resume_run
+
+        self.app.pop()
+        self._before()
+        resume_run(self.app, self._folder, self._done + more)
+
 
 RACED_LAPS = 3
 
@@ -81,7 +116,7 @@ class TrainEndScreen(ListScreen):
             open_watch(self.app, [model], run.config.tracks[0])
 
     def _resume(self) -> None:
-        from racer_viewer.modes.train.opening import resume_run
+        from racer_viewer.modes.train.setup import resume_run
 
         folder = self._train.run.folder
         self._close_all()
@@ -97,6 +132,4 @@ class TrainEndScreen(ListScreen):
         self.app.pop()
 
     def _leave(self) -> None:
-        from racer_viewer.modes.menu import MenuScreen
-
-        self.app.back_to(MenuScreen)
+        self.app.back_home()

@@ -7,15 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from racer_viewer.modes.lists import ListScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.screen import ListScreen, MessageScreen, Stage
 from racer_viewer.modes.settings_screen import SettingsScreen
-from racer_viewer.modes.train.fate import Fate
-from racer_viewer.modes.train.layout import Layout
-from racer_viewer.modes.train.pace import PACE_NAMES, number_of
+from racer_viewer.modes.train.panels import PACE_NAMES, Fate, Layout, number_of
 from racer_viewer.modes.train.tensorboard import show_tensorboard
-from racer_viewer.ui.items import Button, Choice, Item, Slider
+from racer_viewer.ui.item_list import Button, Choice, Item, Slider
 
 if TYPE_CHECKING:
     from racer_viewer.modes.train.screen import TrainScreen
@@ -101,7 +97,7 @@ class TrainMenu(ListScreen):
 
     def _second(self) -> None:
         """The first one's curves come to lie over its own; that one learns on in the background, and Runs has it."""
-        from racer_viewer.modes.train.opening import open_training
+        from racer_viewer.modes.train.setup import open_training
 
         config = self._train.run.config
         self._train.decide(Fate.LEARNS_ON)

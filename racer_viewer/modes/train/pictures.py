@@ -1,4 +1,6 @@
-"""Swarm and curves of a training, each on a surface of its own that is drawn anew when there is time for it."""
+"""Many cars driven by one policy: what a moment of a training looked like, after it is over.
+
+Swarm and curves of a training, each on a surface of its own that is drawn anew when there is time for it."""
 
 from __future__ import annotations
 
@@ -6,14 +8,55 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pygame
 
-from racer_env.engine import Track
-from racer_viewer.curves import Curves, Swarm
+from racer_env.engine import ANYWHERE, Config, Simulation, Track
+from racer_viewer.agents import Agent
 from racer_viewer.modes.screen import Stage
-from racer_viewer.modes.train.layout import Layout
+from racer_viewer.modes.train.panels import Layout
 from racer_viewer.render.plots import CurvesView
 from racer_viewer.render.swarm import SwarmScene
+from racer_viewer.run_history import SWARM_CAR, Curves, Swarm
+
+CARS = 48
+FADING = 0.98
+"""Of a car's quality, what is left of it a tick later; the rest is how it does in that tick."""
+BRISK = 2.0
+"""Way in a tick that is as good as it gets [units]."""
+
+
+class PolicySwarm:
+    """Cars that begin anywhere, with actions that are drawn as in training.
+
+    number: of the track among those of the run.
+    """
+
+    def __init__(self, track: Track, number: int, rewards: Config, count: int = CARS) -> None:
+        self._simulation = Simulation(track, count, rewards, start=ANYWHERE, seed=1, auto_reset=True)
+        self._random = np.random.default_rng(1)
+        self._seen = self._simulation.result.observations
+        self._quality, self._episode = np.full(count, 0.5), np.zeros(count, np.int64)
+        self._length, self._number, self._tick = track.length, number, 0
+
+    def step(self, agent: Agent) -> Swarm:
+        """One tick of all of them."""
+        drawn = agent.noise_shape is not None
+        result = self._simulation.step(agent.act(self._seen, deterministic=not drawn, rng=self._random))
+        self._seen, self._tick = result.observations, self._tick + 1
+        self._episode += result.terminated | result.truncated
+        way = result.components[:, 0] * self._length / max(1e-9, self._simulation.config.weights.progress)
+        self._quality = FADING * self._quality + (1.0 - FADING) * np.clip(way / BRISK, 0.0, 1.0)
+        return self._swarm()
+
+    def _swarm(self) -> Swarm:
+        cars = self._simulation.cars
+        rows = np.zeros(len(cars), SWARM_CAR)
+        for name in ("x", "y", "heading", "speed", "lap"):
+            rows[name] = cars[name]
+        rows["quality"], rows["episode"], rows["track"] = self._quality, self._episode, self._number
+        return Swarm(self._tick, rows)
+
 
 CURVES_SECONDS = 1.0
 """Charts show what was so long ago at most: they take their time to draw, and nobody reads faster."""

@@ -1,4 +1,11 @@
-"""What is known of all runs in a folder: found out behind a list of them, and kept up to date."""
+"""The best laps of a run in words: on different circuits, times say nothing about each other.
+
+The fastest lap of all cars is not that of the policy that is kept as the best, which has to be clean first.
+
+
+What is known of all runs in a folder: found out behind a list of them, and kept up to date.
+
+Curves of other runs, to be drawn over those of one: read behind the window."""
 
 from __future__ import annotations
 
@@ -7,11 +14,66 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 
+import numpy as np
+
 from racer_env.errors import RacerError
-from racer_viewer.curves import Curves
+from racer_viewer.modes.train.showcase import steps_in_words
+from racer_viewer.run_history import Curves
 from racer_viewer.training.config import RunConfig, load_run_config
-from racer_viewer.training.live import load_curves, running_learner
-from racer_viewer.training.saved import run_folders
+from racer_viewer.training.run_folder import run_folders
+from racer_viewer.training.run_lock import running_learner
+from racer_viewer.training.run_log_reader import load_curves
+
+
+def lap_words(curves: Curves, circuit: str) -> str:
+    """On a circuit, whose name is said where there are others: the fastest lap, and that of the best policy."""
+    fastest, kept = curves.best_lap(circuit), _lap_of_best(curves, circuit)
+    where = f" on {circuit}" if len(curves.circuits) > 1 else ""
+    if fastest is None:
+        return f"no lap yet{where}"
+    return f"fastest lap {fastest:.2f} s{where}" + (f", best policy {kept:.2f} s" if kept is not None else "")
+
+
+def fastest_laps(curves: Curves) -> str:
+    """Of all cars, on every circuit that has one; empty if there is none."""
+    if len(curves.circuits) < 2:
+        return lap_words(Curves(laps=curves.laps), "") if len(curves.laps) else ""
+    laps = curves.best_laps()
+    return f"fastest {'lap' if len(laps) == 1 else 'laps'} {_listed(laps)}" if laps else ""
+
+
+def best_policy(curves: Curves) -> str:
+    """The one that is kept as the best: since when, and its laps as far as they are known; empty if there is none."""
+    steps = best_steps(curves)
+    if steps is None:
+        return ""
+    words = f"best policy after {steps_in_words(steps)} steps"
+    found = ((circuit, _lap_of_best(curves, circuit)) for circuit in curves.circuits or ("",))
+    laps = {circuit: lap for circuit, lap in found if lap is not None}
+    if not laps:
+        return words
+    return f"{words}: {_listed(laps) if len(curves.circuits) > 1 else f'{min(laps.values()):.2f} s'}"
+
+
+def best_steps(curves: Curves) -> int | None:
+    """That the policy which is kept as the best had learned for; None as long as none has driven cleanly."""
+    return next((event.steps for event in reversed(curves.events) if event.kind == "best"), None)
+
+
+def _lap_of_best(curves: Curves, circuit: str) -> float | None:
+    """By which it was found to be the best [s]: as the learner logged it, else the fastest lap of that moment."""
+    steps = best_steps(curves)
+    if steps is None:
+        return None
+    logged = curves.values.get(f"eval/lap_{circuit}", np.full(len(curves.steps), np.nan))[curves.steps == steps]
+    laps = curves.laps_on(circuit)
+    there = logged[np.isfinite(logged)] if np.isfinite(logged).any() else laps[laps[:, 0] == steps, 1]
+    return float(there.min()) if len(there) else None
+
+
+def _listed(laps: dict[str, float]) -> str:
+    return ", ".join(f"{lap:.2f} s on {circuit}" for circuit, lap in laps.items())
+
 
 REFRESH_SECONDS = 2.0
 """From one look at all runs to the next."""
@@ -115,3 +177,57 @@ def _changed(folder: Path) -> float:
         return folder.stat().st_mtime
     except OSError:
         return 0.0
+
+
+COMPARED_REFRESH_SECONDS = 3.0
+"""From one look at runs that still learn to the next."""
+
+
+class ComparedRuns:
+    """Each is read as soon as it was added; those that learn are read again and again, and once more at their end.
+
+    folders: of the runs, in the order in which they came.
+    """
+
+    def __init__(self) -> None:
+        self.folders: list[Path] = []
+        self._curves: dict[Path, Curves] = {}
+        self._learning: dict[Path, bool] = {}
+        self._news, self._closed = Event(), False
+        self._thread: Thread | None = None
+
+    @property
+    def curves(self) -> list[Curves]:
+        """Of all that have been read."""
+        return [self._curves[folder] for folder in self.folders if folder in self._curves]
+
+    def add(self, folder: Path) -> None:
+        """One more, unless it is there already."""
+        if folder in self.folders:
+            return
+        self.folders.append(folder)
+        self._news.set()
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="racer-compared-runs", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        self._closed = True
+        self._news.set()
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._news.clear()
+            for folder in tuple(self.folders):
+                self._look_at(folder)
+            self._news.wait(COMPARED_REFRESH_SECONDS)
+
+    def _look_at(self, folder: Path) -> None:
+        """A run that has gone meanwhile stays as it was read last."""
+        learned_before = self._learning.get(folder, True)
+        self._learning[folder] = running_learner(folder) is not None
+        if learned_before:
+            try:
+                self._curves[folder] = load_curves(folder)
+            except OSError:
+                return

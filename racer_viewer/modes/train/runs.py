@@ -9,19 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError
-from racer_viewer.modes.behind import Behind
-from racer_viewer.modes.lists import ListScreen
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.screen import MENU_KEYS, Key, Stage
-from racer_viewer.modes.train.best_laps import best_policy, fastest_laps
-from racer_viewer.modes.train.more_steps import MoreStepsScreen
-from racer_viewer.modes.train.run_facts import RunFacts, RunsLookout
+from racer_viewer.modes.screen import MENU_KEYS, Key, ListScreen, MessageScreen, Stage
+from racer_viewer.modes.train.end import MoreStepsScreen
+from racer_viewer.modes.train.run_facts import RunFacts, RunsLookout, best_policy, fastest_laps
+from racer_viewer.modes.waiting import Behind
 from racer_viewer.render.plots import SmallCurve
-from racer_viewer.training.live import running_learner
-from racer_viewer.training.saved import remove_run
+from racer_viewer.training.run_folder import remove_run
+from racer_viewer.training.run_lock import running_learner
 from racer_viewer.ui.intents import Controls, Do, Intent
-from racer_viewer.ui.item_list import Column
-from racer_viewer.ui.items import Button, Row
+from racer_viewer.ui.item_list import Button, Column, Row
 
 if TYPE_CHECKING:
     import pygame
@@ -149,12 +145,12 @@ class RunsScreen(ListScreen):
             self.app.pop()
             self._choose(facts.folder)
         else:
-            from racer_viewer.modes.train.opening import open_run
+            from racer_viewer.modes.train.setup import open_run
 
             open_run(self.app, facts.folder, [each for each in self._marked if each != facts.folder])
 
     def _resume(self, facts: RunFacts) -> None:
-        from racer_viewer.modes.train.opening import resume_run
+        from racer_viewer.modes.train.setup import resume_run
 
         if facts.learning:
             self.app.say("It is learning already: Enter brings it back")
@@ -200,7 +196,7 @@ class RunsScreen(ListScreen):
 
 def _export(folder: Path, exports: Path) -> str:
     """The best model of a run, as something to give away."""
-    from racer_viewer.training.share import share
+    from racer_viewer.training.export import share
 
     exports.mkdir(parents=True, exist_ok=True)
     return f"Exported as {share(folder / f'{folder.name}_best.zip', exports / f'{folder.name}.zip')}"

@@ -7,28 +7,31 @@ from pathlib import Path
 
 import pygame
 
-from racer_viewer.curves import Curves, Swarm
-from racer_viewer.modes.driving import DrivingScreen
+from racer_viewer.modes.controls import Wheel
 from racer_viewer.modes.keeping import keep_replay
-from racer_viewer.modes.key_line import draw_keys
-from racer_viewer.modes.screen import Key, Screen, Stage
-from racer_viewer.modes.train.compared_runs import ComparedRuns
+from racer_viewer.modes.race_view import DrivingScreen
+from racer_viewer.modes.screen import Key, Screen, Stage, draw_keys
 from racer_viewer.modes.train.end import TrainEndScreen
-from racer_viewer.modes.train.event_panel import EventPanel
-from racer_viewer.modes.train.fate import Fate
-from racer_viewer.modes.train.layout import Layout, gaps, panes
 from racer_viewer.modes.train.menu import LARGEST_SMOOTHING, LeaveTrainingScreen, TrainMenu
-from racer_viewer.modes.train.mouse import TrainMouse
-from racer_viewer.modes.train.pace import PACES, name_of, number_of
-from racer_viewer.modes.train.pictures import Sight, TrainPictures
-from racer_viewer.modes.train.policy_swarm import PolicySwarm
-from racer_viewer.modes.train.showcase import Showcase
-from racer_viewer.modes.train.shown_policy import LIVE, ShownPolicy, steps_in_words
-from racer_viewer.modes.train.status import TrainStatus
-from racer_viewer.modes.train.timeline import note_on
-from racer_viewer.modes.wheel import Wheel
-from racer_viewer.training.live import WatchedRun
-from racer_viewer.training.saved import latest_model
+from racer_viewer.modes.train.panels import (
+    PACES,
+    EventPanel,
+    Fate,
+    Layout,
+    TrainMouse,
+    TrainStatus,
+    gaps,
+    name_of,
+    note_on,
+    number_of,
+    panes,
+)
+from racer_viewer.modes.train.pictures import PolicySwarm, Sight, TrainPictures
+from racer_viewer.modes.train.run_facts import ComparedRuns
+from racer_viewer.modes.train.showcase import LIVE, Showcase, ShownPolicy, steps_in_words
+from racer_viewer.run_history import Curves, Swarm
+from racer_viewer.training.run_folder import latest_model
+from racer_viewer.training.run_monitor import WatchedRun
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.paint import STATUS_HEIGHT, centred
 from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_LARGE

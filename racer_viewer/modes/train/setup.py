@@ -1,22 +1,89 @@
-"""Before training: what to learn, where and how. The first line starts it as it stands."""
+"""Opening the screen of a training: of a new run, of one that goes on, or of one that is to be seen.
+
+Before training: what to learn, where and how. The first line starts it as it stands."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_viewer.modes.choose import CircuitChooser
-from racer_viewer.modes.message import MessageScreen
-from racer_viewer.modes.screen import Stage
-from racer_viewer.modes.train.opening import open_training
+from racer_viewer.modes.screen import MessageScreen, Stage
 from racer_viewer.modes.train.runs import RunsScreen
-from racer_viewer.packaged import can_train, how_to_train
-from racer_viewer.training.config import RunConfig
-from racer_viewer.training.presets import DEFAULT_PRESET, PRESETS, preset
-from racer_viewer.ui.items import Button, Choice, Item
+from racer_viewer.modes.train.screen import TrainScreen
+from racer_viewer.modes.train.tensorboard import show_tensorboard
+from racer_viewer.modes.waiting import open_behind, open_safely
+from racer_viewer.runtime import can_train, how_to_train
+from racer_viewer.training.config import DEFAULT_PRESET, PRESETS, RunConfig, preset
+from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.ui.item_list import Button, Choice, Item
 
 if TYPE_CHECKING:
     import pygame
+
+Opened = Callable[[TrainScreen], None]
+"""Hears of the screen as soon as there is one."""
+
+
+def _nobody(screen: TrainScreen) -> None:
+    pass
+
+
+def open_training(
+    app: Stage,
+    config: RunConfig,
+    compared: Sequence[Path] = (),
+    tensorboard: bool = False,
+    opened: Opened = _nobody,
+) -> None:
+    """Begin a run and see it, with the curves of others over its own."""
+
+    def begin() -> TrainScreen:
+        screen = _screen_of(app, WatchedRun.start(config, app.data / "runs"), compared, opened)
+        if tensorboard:
+            show_tensorboard(screen.run.folder, app.say)
+        return screen
+
+    open_safely(app, begin)
+
+
+def open_run(app: Stage, folder: Path, compared: Sequence[Path] = (), opened: Opened = _nobody) -> None:
+    """See a run that is learning, or that has learned, with the curves of others over its own."""
+    _open_behind(app, f"Opening {folder.name}", lambda: WatchedRun.attach(folder), WatchedRun.detach, compared, opened)
+
+
+def resume_run(app: Stage, folder: Path, timesteps: int | None = None, opened: Opened = _nobody) -> None:
+    """Learn on from the last that was saved, to so many steps in all; None is what it was told to."""
+    words = f"Resuming {folder.name}"
+    _open_behind(app, words, lambda: WatchedRun.go_on(folder, timesteps), WatchedRun.close, opened=opened)
+
+
+def _open_behind(
+    app: Stage,
+    words: str,
+    open_it: Callable[[], WatchedRun],
+    undo: Callable[[WatchedRun], None],
+    compared: Sequence[Path] = (),
+    opened: Opened = _nobody,
+) -> None:
+    """undo: what becomes of the run if the user leaves before it is there."""
+    open_behind(app, words, open_it, lambda run: _screen_of(app, run, compared, opened), undo)
+
+
+def _screen_of(app: Stage, run: WatchedRun, compared: Sequence[Path], opened: Opened) -> TrainScreen:
+    """A run that cannot be shown does not go on unseen."""
+    try:
+        screen = TrainScreen(app, run)
+        for folder in compared:
+            screen.compare_with(folder)
+        opened(screen)
+        return screen
+    except BaseException:
+        run.close()
+        raise
+
 
 ALGORITHMS = ("ppo", "sac")
 CARS = (8, 16, 32, 64, 128, 256)

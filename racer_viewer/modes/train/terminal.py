@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from racer_env.errors import RacerError
-from racer_viewer.modes.train.fate import Fate
+from racer_viewer.modes.train.panels import Fate
 from racer_viewer.modes.train.screen import TrainScreen
-from racer_viewer.packaged import told_command
-from racer_viewer.training.saved import latest_model
+from racer_viewer.runtime import told_command
+from racer_viewer.training.run_folder import latest_model
 
 
 def tell_terminal(screen: TrainScreen, own: bool = True) -> None:

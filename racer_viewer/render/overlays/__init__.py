@@ -1,7 +1,7 @@
 """Panels over the picture: what the followed car does, gets and thinks, in figures, bars and traces."""
 
+from racer_viewer.render.overlays.inputs import SPEED_UNITS
 from racer_viewer.render.overlays.overlays import OVERLAYS, Overlays
-from racer_viewer.render.overlays.speed import SPEED_UNITS
-from racer_viewer.render.overlays.times import lap_time
+from racer_viewer.timing import lap_time
 
 __all__ = ["OVERLAYS", "SPEED_UNITS", "Overlays", "lap_time"]

@@ -9,12 +9,22 @@ import pygame
 from numpy.typing import NDArray
 
 from racer_env.engine.rays import RAY_ANGLES, RAY_COUNT
-from racer_viewer.render.overlays.axis import CalmAxis, round_up
-from racer_viewer.render.overlays.history import SECONDS, TICKS, Floats
-from racer_viewer.render.overlays.letters import Letters
-from racer_viewer.render.overlays.panel import EDGE, ROW, Panel, View, blend, fill_bar
-from racer_viewer.render.overlays.times import NONE, signed
+from racer_viewer.render.overlays.panel import (
+    EDGE,
+    ROW,
+    SECONDS,
+    TICKS,
+    CalmAxis,
+    Floats,
+    Letters,
+    Panel,
+    View,
+    blend,
+    fill_bar,
+    round_up,
+)
 from racer_viewer.snapshot import Thought
+from racer_viewer.timing import NONE, signed
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour
 
 ACTIONS = ("steer", "throttle", "brake")

@@ -8,8 +8,7 @@ import numpy as np
 import pygame
 
 from racer_env.engine import Track
-from racer_viewer.render.overlays.letters import Letters
-from racer_viewer.render.overlays.panel import EDGE, WIDTH, Panel, View
+from racer_viewer.render.overlays.panel import EDGE, WIDTH, Letters, Panel, View
 from racer_viewer.snapshot import Look
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour
 

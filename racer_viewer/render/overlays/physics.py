@@ -26,10 +26,9 @@ from racer_env.engine.car import (
     TRACTION_AT_MAX_SPEED,
     TRACTION_AT_REST,
 )
-from racer_viewer.render.overlays.letters import Letters
-from racer_viewer.render.overlays.panel import EDGE, ROW, Panel, View, blend, fill_bar
-from racer_viewer.render.overlays.speed import SPEED_UNITS
-from racer_viewer.render.overlays.times import signed
+from racer_viewer.render.overlays.inputs import SPEED_UNITS
+from racer_viewer.render.overlays.panel import EDGE, ROW, Letters, Panel, View, blend, fill_bar
+from racer_viewer.timing import signed
 from racer_viewer.ui.theme import TEXT_SMALL, Colour
 
 SURFACES = ("road", "runoff", "shoulder")

@@ -8,11 +8,21 @@ import numpy as np
 import pygame
 
 from racer_env.engine import COMPONENTS
-from racer_viewer.render.overlays.axis import CalmAxis
-from racer_viewer.render.overlays.history import SECONDS, TICKS, Floats, History
-from racer_viewer.render.overlays.letters import Letters
-from racer_viewer.render.overlays.panel import EDGE, ROW, Panel, View, blend, fill_signed_bar
-from racer_viewer.render.overlays.times import signed
+from racer_viewer.render.overlays.panel import (
+    EDGE,
+    ROW,
+    SECONDS,
+    TICKS,
+    CalmAxis,
+    Floats,
+    History,
+    Letters,
+    Panel,
+    View,
+    blend,
+    fill_signed_bar,
+)
+from racer_viewer.timing import signed
 from racer_viewer.ui.theme import TEXT_SMALL
 
 NAMES = tuple(name.replace("_", " ") for name in COMPONENTS)

@@ -9,12 +9,22 @@ import pygame
 from numpy.typing import NDArray
 
 from racer_viewer.render.overlays.panel import blend
-from racer_viewer.render.plots.axes import Axes
-from racer_viewer.render.plots.marks import APART, LANE, draw_flags, draw_poles, placed
+from racer_viewer.render.plots.axes import Axes, quantity, rounded_limits, tick_step, ticks_within
+from racer_viewer.render.plots.drawing import (
+    APART,
+    COARSE,
+    FINE,
+    LANE,
+    dashed,
+    draw_areas,
+    draw_dots,
+    draw_flags,
+    draw_line,
+    draw_poles,
+    placed,
+    stepped,
+)
 from racer_viewer.render.plots.series import Content, Dots, Line, Stack, moving_average, moving_averages, stacked
-from racer_viewer.render.plots.shapes import draw_areas, draw_dots
-from racer_viewer.render.plots.strokes import COARSE, FINE, dashed, draw_line, stepped
-from racer_viewer.render.plots.ticks import quantity, rounded_limits, tick_step, ticks_within
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
 
 Floats = NDArray[np.float64]

@@ -9,12 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.engine import COMPONENTS, TICKS_PER_SECOND
-from racer_viewer.curves import SECTORS, Curves
 from racer_viewer.render.overlays.panel import blend
-from racer_viewer.render.plots.limits import Limits, all_values, figure_limits, lap_limits, span_of
-from racer_viewer.render.plots.marks import EVERYWHERE
+from racer_viewer.render.plots.axes import (
+    PLAIN,
+    SECONDS,
+    SHARE,
+    Limits,
+    Unit,
+    all_values,
+    figure_limits,
+    lap_limits,
+    span_of,
+)
+from racer_viewer.render.plots.drawing import EVERYWHERE
 from racer_viewer.render.plots.series import Content, Dots, Line, Mark, Stack, running_best
-from racer_viewer.render.plots.ticks import PLAIN, SECONDS, SHARE, Unit
+from racer_viewer.run_history import SECTORS, Curves
 from racer_viewer.ui.theme import Colour, Palette
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.render.plots.limits import Limits, figure_limits
-from racer_viewer.render.plots.ticks import PLAIN, Unit
+from racer_viewer.render.plots.axes import PLAIN, Limits, Unit, figure_limits
 from racer_viewer.ui.theme import Colour
 
 Floats = NDArray[np.float64]

@@ -8,14 +8,12 @@ import numpy as np
 import pygame
 from numpy.typing import NDArray
 
-from racer_viewer.curves import Curves
 from racer_viewer.render.overlays.panel import blend
-from racer_viewer.render.plots.axes import Axes
+from racer_viewer.render.plots.axes import Axes, figure_limits, lap_limits
+from racer_viewer.render.plots.drawing import draw_areas, draw_dots, draw_line, stepped
 from racer_viewer.render.plots.figures import COMPONENT_KEYS, EPISODE_REWARD, lap_times, span
-from racer_viewer.render.plots.limits import figure_limits, lap_limits
 from racer_viewer.render.plots.series import moving_average, running_best
-from racer_viewer.render.plots.shapes import draw_areas, draw_dots
-from racer_viewer.render.plots.strokes import draw_line, stepped
+from racer_viewer.run_history import Curves
 from racer_viewer.ui.theme import Theme
 
 Floats = NDArray[np.float64]

@@ -24,11 +24,9 @@ from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.ray.learner import RacerLearner
-from racer_viewer.training.ray.machines import gist, wait_for_room
-from racer_viewer.training.ray.module import MODEL_ACTIVATION, MODEL_LOG_STD, MODEL_NET, RacerModule
-from racer_viewer.training.ray.rollout import Batch
-from racer_viewer.training.ray.runner import SETTINGS, CarRunner, Gathered, Trouble
+from racer_viewer.training.ray.cluster import gist, wait_for_room
+from racer_viewer.training.ray.learner import MODEL_ACTIVATION, MODEL_LOG_STD, MODEL_NET, RacerLearner, RacerModule
+from racer_viewer.training.ray.runner import SETTINGS, Batch, CarRunner, Gathered, Trouble
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
 
 MOST_RESTARTS = 1000

@@ -18,17 +18,17 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from racer_env.errors import RacerError
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.learner import Falling, Model
-from racer_viewer.training.live.policies import PolicyKeeper, driving_tensors
-from racer_viewer.training.live.sights import tell
+from racer_viewer.training.lap_tracker import tell
 from racer_viewer.training.overseer import Overseer, Report
+from racer_viewer.training.policy_log import PolicyKeeper, driving_tensors
 from racer_viewer.training.ray.algorithm import Iteration, RacerPPO, algorithm_of
+from racer_viewer.training.ray.cluster import ray_running
 from racer_viewer.training.ray.learner import Plan
-from racer_viewer.training.ray.machines import ray_running
 from racer_viewer.training.ray.runner import Gathered
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
 from racer_viewer.training.run import Outcome, Run
-from racer_viewer.training.saved import Checkpoint
+from racer_viewer.training.run_folder import Checkpoint
+from racer_viewer.training.sb3 import Falling, Model
 
 PRIMING_TICKS = 200
 """Of a new run's policy, before it learns: nothing is known yet to normalise with."""

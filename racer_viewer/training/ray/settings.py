@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 
-from racer_env.bridge.dialogue import TOKEN_VARIABLE, check_url
+from racer_env.bridge.ws_client import TOKEN_VARIABLE, check_url
 from racer_env.errors import ConfigError
 from racer_viewer.training.config import RunConfig
 

@@ -14,15 +14,14 @@ from rich.table import Table
 
 from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
-from racer_viewer.folders import data_folder, free_path, written_whole
-from racer_viewer.packaged import told_command
-from racer_viewer.progress import prepare_engine
+from racer_viewer.paths import data_folder, free_path, written_whole
+from racer_viewer.runtime import told_command
 from racer_viewer.training.command import config_of, signals_stop
 from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.ray.machines import check_ray
+from racer_viewer.training.ray.cluster import check_ray
 from racer_viewer.training.ray.settings import Spread
-from racer_viewer.training.ray.trial_plot import plot_trials
-from racer_viewer.training.ray.tune import NO_LAP, Trials, search
+from racer_viewer.training.ray.tune import NO_LAP, Trials, plot_trials, search
+from racer_viewer.warmup import prepare_engine
 
 BEST_FILE, TRIALS_FILE, PLOT_FILE = "best.json", "trials.json", "trials.svg"
 

@@ -8,9 +8,7 @@ import pygame
 import pytest
 
 from racer_env.engine import Simulation, Track, load_circuit
-from racer_viewer.render.overlays.history import History
-from racer_viewer.render.overlays.letters import Letters
-from racer_viewer.render.overlays.panel import Panel, View
+from racer_viewer.render.overlays.panel import History, Letters, Panel, View
 from racer_viewer.snapshot import Look, Snapshot, Thought
 from racer_viewer.ui.theme import ORDINARY, Theme
 

@@ -5,9 +5,8 @@ import pygame
 import pytest
 
 from racer_viewer.render.overlays import lap_time
-from racer_viewer.render.overlays.axis import PATIENCE, CalmAxis, round_up
-from racer_viewer.render.overlays.letters import Letters
-from racer_viewer.render.overlays.times import signed, signed_time
+from racer_viewer.render.overlays.panel import PATIENCE, CalmAxis, Letters, round_up
+from racer_viewer.timing import signed, signed_time
 from racer_viewer.ui.theme import TEXT_LARGE, Theme
 
 WHITE = (255, 255, 255)

@@ -9,7 +9,7 @@ import pytest
 
 from racer_env.engine import load_circuit
 from racer_viewer.render.overlays import OVERLAYS, Overlays
-from racer_viewer.render.overlays.history import TICKS, History
+from racer_viewer.render.overlays.panel import TICKS, History
 from racer_viewer.render.overlays.reward import COLUMNS, stacked_columns
 from racer_viewer.snapshot import Snapshot, Thought
 from racer_viewer.ui.theme import COLOUR_BLIND, Theme

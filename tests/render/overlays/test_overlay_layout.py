@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from racer_viewer.render.overlays import OVERLAYS, Overlays
-from racer_viewer.render.overlays.layout import COLUMN_SHARE, FROM_BELOW, IMPORTANCE, LEFT, RIGHT, Room, Wish, arrange
+from racer_viewer.render.overlays.overlays import (
+    COLUMN_SHARE,
+    FROM_BELOW,
+    IMPORTANCE,
+    LEFT,
+    RIGHT,
+    Room,
+    Wish,
+    arrange,
+)
 from racer_viewer.snapshot import Snapshot, Thought
 from racer_viewer.ui.theme import MARGIN, Theme, fitting_scale
 

@@ -14,14 +14,11 @@ from racer_env.engine.car import DT, MASS
 from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.overlays.agent import AgentPanel, shares
 from racer_viewer.render.overlays.circuit_map import CircuitMap
-from racer_viewer.render.overlays.gaps import GapsPanel, nearest
-from racer_viewer.render.overlays.history import History
-from racer_viewer.render.overlays.inputs import InputsPanel
-from racer_viewer.render.overlays.letters import Letters
+from racer_viewer.render.overlays.inputs import InputsPanel, SpeedPanel
+from racer_viewer.render.overlays.panel import History, Letters
 from racer_viewer.render.overlays.physics import FORCE_REACH, PhysicsPanel, forces_on
 from racer_viewer.render.overlays.reward import RewardPanel
-from racer_viewer.render.overlays.speed import SpeedPanel
-from racer_viewer.render.overlays.timing import TimingPanel
+from racer_viewer.render.overlays.timing import GapsPanel, TimingPanel, nearest
 from racer_viewer.snapshot import Look, Sector, Snapshot, Thought, Timing
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, Theme
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from racer_viewer.curves import Curves, Event
+from racer_viewer.run_history import Curves, Event
 from racer_viewer.ui.theme import Theme
 
 MakeRun = Callable[..., Curves]

@@ -8,10 +8,10 @@ import numpy as np
 import pygame
 import pytest
 
-from racer_viewer.curves import Curves
 from racer_viewer.render.plots import CHARTS, CurvesView, charts_of
+from racer_viewer.render.plots.curves_view import LEAST_HEIGHT, LEAST_WIDTH, grid
 from racer_viewer.render.plots.figures import COMPONENT_KEYS, content_of, sector_medians, span
-from racer_viewer.render.plots.grid import LEAST_HEIGHT, LEAST_WIDTH, grid
+from racer_viewer.run_history import Curves
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, Theme, fitting_scale
 
 MakeRun = Callable[..., Curves]

@@ -5,15 +5,11 @@ import pygame
 import pytest
 
 from racer_viewer.render.overlays.panel import blend
+from racer_viewer.render.plots.axes import SECONDS, lap_limits
 from racer_viewer.render.plots.chart import AREA_SHADE, RAW_SHADE, Chart
-from racer_viewer.render.plots.hover import draw_hover
-from racer_viewer.render.plots.limits import lap_limits
-from racer_viewer.render.plots.marks import placed
-from racer_viewer.render.plots.readings import readings
+from racer_viewer.render.plots.drawing import draw_dots, draw_line, placed
+from racer_viewer.render.plots.hover import draw_hover, readings
 from racer_viewer.render.plots.series import Content, Dots, Line, Mark, Stack, moving_average, running_best, stacked
-from racer_viewer.render.plots.shapes import draw_dots
-from racer_viewer.render.plots.strokes import draw_line
-from racer_viewer.render.plots.ticks import SECONDS
 from racer_viewer.ui.theme import ORDINARY, Colour, Theme
 
 SIZE = 420, 240

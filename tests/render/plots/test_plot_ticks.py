@@ -5,15 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from racer_viewer.render.plots.limits import figure_limits, lap_limits, span_of
-from racer_viewer.render.plots.ticks import (
+from racer_viewer.render.plots.axes import (
     PLAIN,
     SECONDS,
     SHARE,
     figure,
+    figure_limits,
+    lap_limits,
     quantity,
     rounded_limits,
     seconds,
+    span_of,
     tick_step,
     ticks_within,
 )

@@ -6,8 +6,8 @@ import numpy as np
 import pygame
 import pytest
 
-from racer_viewer.curves import Curves
 from racer_viewer.render.plots import SmallCurve
+from racer_viewer.run_history import Curves
 from racer_viewer.ui.theme import ORDINARY, Theme
 
 MakeRun = Callable[..., Curves]

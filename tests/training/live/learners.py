@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from racer_viewer.training.attended_run import at_a_terminal, learn_attended
 from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.live import WatchedRun, running_learner
-from racer_viewer.training.live.attended import at_a_terminal, learn_attended
 from racer_viewer.training.run import Run
+from racer_viewer.training.run_lock import running_learner
+from racer_viewer.training.run_monitor import WatchedRun
 
 LONG = 90.0
 """Seconds that a learner may take to begin, on a machine that does much else."""

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from racer_viewer.training.live import WatchedRun, running_learner
-from racer_viewer.training.live import watched as watched_module
+from racer_viewer.training import run_monitor as watched_module
 from racer_viewer.training.run import Run
-from racer_viewer.training.saved import remove_run
+from racer_viewer.training.run_folder import remove_run
+from racer_viewer.training.run_lock import running_learner
+from racer_viewer.training.run_monitor import WatchedRun
 from tests.training.live.learners import begin, config, kinds, learning_here, wait_for
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from racer_env.engine import TICKS_PER_SECOND
+from racer_viewer.training.callbacks import Conductor
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.live.conductor import Conductor
-from racer_viewer.training.live.orders import PACE, Orders
+from racer_viewer.training.control import PACE, Orders
 
 CARS, TIMES = 8, 20.0
 

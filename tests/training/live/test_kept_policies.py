@@ -11,14 +11,15 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 
 from racer_viewer.agents import AgentError, load_agent
+from racer_viewer.training import policy_log as policies_module
 from racer_viewer.training import run as run_module
+from racer_viewer.training import run_log as story_module
 from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.live import WatchedRun, load_curves
-from racer_viewer.training.live import policies as policies_module
-from racer_viewer.training.live import story as story_module
-from racer_viewer.training.live.policies import Layout, PolicyKeeper
-from racer_viewer.training.live.story import Story
+from racer_viewer.training.policy_log import Layout, PolicyKeeper
 from racer_viewer.training.run import Run
+from racer_viewer.training.run_log import Story
+from racer_viewer.training.run_log_reader import load_curves
+from racer_viewer.training.run_monitor import WatchedRun
 
 OBSERVATIONS = np.random.default_rng(3).uniform(-0.2, 1.0, (40, 14)).astype(np.float32)
 

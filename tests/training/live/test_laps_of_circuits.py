@@ -9,13 +9,13 @@ from stable_baselines3.common.logger import Logger
 from racer_env.engine import load_circuit
 from racer_viewer.agents import CHAMPION, load_agent, models_folder
 from racer_viewer.cli import main
+from racer_viewer.training.callbacks import Narrator
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.learner import make_env
-from racer_viewer.training.live import load_curves
-from racer_viewer.training.live.narrator import Narrator
-from racer_viewer.training.live.policies import Layout, PolicyKeeper
-from racer_viewer.training.live.story import Story
 from racer_viewer.training.metrics import RacerMetricsCallback, find_cars
+from racer_viewer.training.policy_log import Layout, PolicyKeeper
+from racer_viewer.training.run_log import Story
+from racer_viewer.training.run_log_reader import load_curves
+from racer_viewer.training.sb3 import make_env
 from tests.training.live.learners import config
 
 CIRCUITS = ("track-03", "track-01")

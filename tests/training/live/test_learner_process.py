@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 
 from racer_env.errors import RacerError
-from racer_viewer.training.live import WatchedRun, greeting, load_curves, running_learner
+from racer_viewer.training import run_lock
 from racer_viewer.training.run import Run
+from racer_viewer.training.run_lock import running_learner
+from racer_viewer.training.run_log_reader import load_curves
+from racer_viewer.training.run_monitor import WatchedRun
 from tests.training.live.learners import LONG, begin, config, is_gone, kinds, wait_for
 
 
@@ -106,7 +109,7 @@ WATCHER = """
 import sys, time
 from pathlib import Path
 from racer_viewer.training.config import load_run_config
-from racer_viewer.training.live import WatchedRun
+from racer_viewer.training.run_monitor import WatchedRun
 
 run = WatchedRun.start(load_run_config(Path(sys.argv[1])), Path(sys.argv[2]))
 while not len(run.curves.steps):
@@ -181,7 +184,7 @@ def test_a_learner_that_is_left_while_it_starts_goes_on(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_learner_that_sleeps_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(greeting, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(run_lock, "ANSWER_SECONDS", 0.3)
     run = WatchedRun.start(config(), tmp_path)
     pid = begin(run)
     wait_for(lambda: run.steps > 0)

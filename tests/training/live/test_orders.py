@@ -13,12 +13,9 @@ from pathlib import Path
 import pytest
 
 from racer_env.errors import RacerError
-from racer_viewer.training.live import orders as orders_module
-from racer_viewer.training.live import running_learner
-from racer_viewer.training.live.claim import read_address
-from racer_viewer.training.live.greeting import HOST, Address, call, receive, send
-from racer_viewer.training.live.leash import Leash
-from racer_viewer.training.live.orders import Orders
+from racer_viewer.training import control as orders_module
+from racer_viewer.training.control import Leash, Orders
+from racer_viewer.training.run_lock import HOST, Address, call, read_address, receive, running_learner, send
 from tests.training.live.learners import wait_for
 
 

@@ -5,8 +5,8 @@ import numpy as np
 from racer_env import RacerVectorEnv
 from racer_env.engine import ANYWHERE, Start, load_circuit
 from racer_viewer.agents import CHAMPION, load_agent, models_folder
-from racer_viewer.modes.stopwatch import Stopwatch
-from racer_viewer.training.live.sectors import SectorTimes
+from racer_viewer.timing import Stopwatch
+from racer_viewer.training.lap_tracker import SectorTimes
 
 TICKS = 1500
 

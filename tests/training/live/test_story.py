@@ -8,11 +8,10 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
-from racer_viewer.curves import Event
-from racer_viewer.training.live import load_curves
-from racer_viewer.training.live import story as story_module
-from racer_viewer.training.live.reading import StoryReader
-from racer_viewer.training.live.story import Story
+from racer_viewer.run_history import Event
+from racer_viewer.training import run_log as story_module
+from racer_viewer.training.run_log import Story
+from racer_viewer.training.run_log_reader import StoryReader, load_curves
 
 
 def test_what_is_told_is_read(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from racer_viewer.curves import SWARM_CAR, Swarm
-from racer_viewer.training.live.swarm_callback import UsualRewards
-from racer_viewer.training.live.swarm_file import SwarmReader, SwarmWriter
+from racer_viewer.run_history import SWARM_CAR, Swarm
+from racer_viewer.training.callbacks import UsualRewards
+from racer_viewer.training.car_feed import SwarmReader, SwarmWriter
 
 
 def cars(count: int, value: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from racer_env.errors import ConfigError, RacerError
-from racer_viewer.training.live import WatchedRun
+from racer_viewer.training.run_monitor import WatchedRun
 from tests.training.live.learners import LAPPING, begin, config, is_gone, kinds, wait_for
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.ray.machines import check_ray
+from racer_viewer.training.ray.cluster import check_ray
 from racer_viewer.training.ray.settings import Spread
 
 TINY = {

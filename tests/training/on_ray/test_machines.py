@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from racer_env.errors import RacerError
-from racer_viewer.training.ray import machines
-from racer_viewer.training.ray.machines import TRIES, ray_running, wait_for_room
+from racer_viewer.training.ray import cluster
+from racer_viewer.training.ray.cluster import TRIES, ray_running, wait_for_room
 
 ray: Any = pytest.importorskip("ray", reason="python run.py --with ray test …")
 
@@ -52,7 +52,7 @@ def test_far_too_many_runners_are_refused_before_they_take_all_memory(monkeypatc
 
 @pytest.mark.slow
 def test_a_ray_that_others_use_is_waited_for_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machines, "ROOM_SECONDS", 2.0)
+    monkeypatch.setattr(cluster, "ROOM_SECONDS", 2.0)
     with ray_running(None, processes=2):
         there = int(ray.cluster_resources()["CPU"])
 
@@ -71,7 +71,7 @@ def test_a_ray_that_others_use_is_waited_for_and_given_up(monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_the_secret_of_a_ray_of_its_own_is_left_nowhere(tmp_path: Path) -> None:
     code = (
-        "import os; from racer_viewer.training.ray.machines import ray_running\n"
+        "import os; from racer_viewer.training.ray.cluster import ray_running\n"
         "before = dict(os.environ)\n"
         "with ray_running(None, 1): pass\n"
         "changed = {name for name in os.environ if os.environ[name] != before.get(name)}\n"

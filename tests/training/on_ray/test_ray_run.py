@@ -20,10 +20,10 @@ from ray_runs import SETTINGS, ray_run, tiny
 from racer_env.engine import load_circuit
 from racer_viewer.agents import load_agent
 from racer_viewer.bench.bridge import bridge_process
+from racer_viewer.training.config import preset
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.training.live.reading import load_curves
-from racer_viewer.training.presets import preset
 from racer_viewer.training.ray.settings import Spread
+from racer_viewer.training.run_log_reader import load_curves
 from tests.documents import Document
 
 pytestmark = pytest.mark.slow
@@ -171,7 +171,7 @@ def test_the_snippet_for_rllib_on_its_own_works() -> None:
 
 def test_a_model_that_ray_taught_goes_on_with_the_other_engine(tmp_path: Path) -> None:
     from racer_viewer.training.run import Run
-    from racer_viewer.training.saved import find_checkpoint
+    from racer_viewer.training.run_folder import find_checkpoint
 
     outcome = ray_run(tmp_path, runners=1, timesteps=1024).learn()
     checkpoint = find_checkpoint(outcome.folder, tmp_path)

@@ -14,10 +14,10 @@ pytest.importorskip("ray", reason="python run.py --with ray test …")
 from ray_runs import tiny
 
 from racer_viewer.bench.bridge import bridge_process
-from racer_viewer.bench.served import served
+from racer_viewer.bench.harness import served
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.learner import make_env, make_model
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
+from racer_viewer.training.sb3 import make_env, make_model
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,7 @@ import pytest
 
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
 from racer_viewer.training.evaluation import Episode, Evaluation
-from racer_viewer.training.ray.trial_plot import nice_step, plot_trials
-from racer_viewer.training.ray.tune import NO_LAP, SPACE, Trial, draw_settings, lap_of
+from racer_viewer.training.ray.tune import NO_LAP, SPACE, Trial, draw_settings, lap_of, nice_step, plot_trials
 
 LAPPED = Trial(1, {"gamma": 0.99}, ((1000, 1003.0), (2000, 9.0), (3000, 7.5)))
 GIVEN = Trial(0, {}, ((1000, 1004.0), (2000, 8.0)))

@@ -18,8 +18,8 @@ from ray_runs import SETTINGS, ray_run
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
-from racer_viewer.training.live import WatchedRun
-from racer_viewer.training.live.reading import StoryReader, load_curves
+from racer_viewer.training.run_log_reader import StoryReader, load_curves
+from racer_viewer.training.run_monitor import WatchedRun
 
 pytestmark = pytest.mark.slow
 

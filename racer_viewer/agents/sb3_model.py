@@ -1,0 +1,312 @@
+"""What an archive's `data` member says of a model in plain text. Its pickled parts are neither decoded nor used.
+
+A policy from a model's tensors: the names and shapes of stable-baselines3 tell what it is built of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from racer_viewer.agents.archive import AgentError, shown
+from racer_viewer.agents.networks import ACTIVATIONS, Floats, Layer, Network
+from racer_viewer.agents.policies import (
+    ACTION_HIGH,
+    ACTION_LOW,
+    ACTION_SIZE,
+    OBSERVATION_SIZE,
+    ActionBox,
+    FixedNoise,
+    GaussianPolicy,
+    LearnedNoise,
+    Noise,
+    StateNoise,
+)
+
+MAX_DESCRIPTION_BYTES = 16 * 2**20
+
+SUPPORTED = "supported are PPO and SAC with MlpPolicy, from stable-baselines3, of 14 observations and 3 actions"
+
+POLICIES = {"ActorCriticPolicy": "PPO", "SACPolicy": "SAC"}
+DEFAULT_ACTIVATIONS = {"PPO": "Tanh", "SAC": "ReLU"}
+DEFAULT_CLIP_MEAN = 2.0
+MAX_CLIP_MEAN = 1e6
+FLATTEN = "stable_baselines3.common.torch_layers.FlattenExtractor"
+
+OTHER_MODELS = {
+    "Recurrent": "a recurrent policy, which has a memory",
+    "MultiInput": "a MultiInputPolicy, which takes several inputs",
+    "Cnn": "a CnnPolicy, which looks at pictures",
+    "DQN": "a DQN model",
+    "TD3": "a TD3 or DDPG model",
+}
+"""By a part of the policy's class name."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What cannot be seen from the tensors.
+
+    action_low, action_high: None where the file does not say.
+    clip_mean: SAC with gSDE clips the mean to ± this.
+    use_expln: how gSDE makes a deviation of what it learned.
+    """
+
+    algorithm: Literal["PPO", "SAC"]
+    activation: str
+    squash_output: bool
+    use_expln: bool
+    clip_mean: float
+    action_low: tuple[float, ...] | None
+    action_high: tuple[float, ...] | None
+    timesteps: int | None
+
+
+def read_description(data: bytes) -> Description:
+    """The plain fields of the JSON that stable-baselines3 writes. A model of another kind is refused here."""
+    fields = _parse(data)
+    algorithm = _algorithm(fields)
+    settings = _mapping(fields.get("policy_kwargs"))
+    low, high = _action_limits(fields.get("action_space"))
+    _check_extractor(settings)
+    timesteps = fields.get("num_timesteps")
+    return Description(
+        algorithm=algorithm,
+        activation=_activation(settings, algorithm),
+        squash_output=settings.get("squash_output") is True,
+        use_expln=settings.get("use_expln") is True,
+        clip_mean=_clip_mean(settings),
+        action_low=low,
+        action_high=high,
+        timesteps=timesteps if type(timesteps) is int and timesteps >= 0 else None,
+    )
+
+
+def _parse(data: bytes) -> Mapping[str, Any]:
+    try:
+        fields = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise AgentError(f"its member 'data' is not JSON ({shown(str(error))})") from error
+    if not isinstance(fields, dict):
+        raise AgentError("its member 'data' does not describe a model")
+    return fields
+
+
+def _algorithm(fields: Mapping[str, Any]) -> Literal["PPO", "SAC"]:
+    policy = _mapping(fields.get("policy_class"))
+    module, name = _text(policy.get("__module__")), _class_name(policy)
+    if not module.startswith("stable_baselines3.") or name not in POLICIES:
+        full_name = f"{module}.{name}" if name else module
+        what = next((what for part, what in OTHER_MODELS.items() if part.lower() in full_name.lower()), "a model")
+        raise AgentError(f"is {what} with a policy of {shown(full_name)}; {SUPPORTED}")
+    if POLICIES[name] == "SAC":
+        return "SAC"
+    if "clip_range" not in fields:
+        raise AgentError(f"is an actor-critic model, but not of PPO (A2C, perhaps); {SUPPORTED}")
+    return "PPO"
+
+
+def _class_name(policy: Mapping[str, Any]) -> str:
+    """The class that a policy's functions say they belong to; the file has no other plain trace of it."""
+    for value in (policy.get("__init__"), *policy.values()):
+        if isinstance(value, str) and (function := re.match(r"<function (\S{1,200}) at 0x", value)):
+            return function[1].rpartition(".")[0].rpartition(".")[2]
+    return ""
+
+
+def _activation(settings: Mapping[str, Any], algorithm: str) -> str:
+    text = settings.get("activation_fn")
+    if text is None:
+        return DEFAULT_ACTIVATIONS[algorithm]
+    known = re.fullmatch(r"<class 'torch\.nn\.modules\.activation\.(\w+)'>", _text(text))
+    if known is None or known[1] not in ACTIVATIONS:
+        raise AgentError(f"its activation is {shown(text)}; supported are {', '.join(ACTIVATIONS)}")
+    return known[1]
+
+
+def _check_extractor(settings: Mapping[str, Any]) -> None:
+    extractor = settings.get("features_extractor_class")
+    if extractor is not None and extractor != f"<class '{FLATTEN}'>":
+        raise AgentError(f"has a features extractor of its own ({shown(extractor)}); {SUPPORTED}")
+
+
+def _clip_mean(settings: Mapping[str, Any]) -> float:
+    value = settings.get("clip_mean", DEFAULT_CLIP_MEAN)
+    if not isinstance(value, int | float) or not abs(value) < MAX_CLIP_MEAN:
+        raise AgentError(f"its clip_mean is not a number below {MAX_CLIP_MEAN}")
+    return float(value)
+
+
+def _action_limits(space: Any) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+    """Of an action box; the text is numpy's, as `[-1.  0.  0.]`."""
+    fields = _mapping(space)
+    kind = _text(fields.get(":type:"))
+    if kind and not kind.endswith(".Box'>"):
+        raise AgentError(f"its actions are {shown(kind)}, not a Box; {SUPPORTED}")
+    return _numbers(fields.get("low")), _numbers(fields.get("high"))
+
+
+def _numbers(text: Any) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(number) for number in _text(text).strip("[] \n").split())
+    except ValueError:
+        raise AgentError(f"its action limits are {shown(text)}, not numbers") from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+EXPLN_EPSILON = np.float32(1e-6)
+CRITICS = ("critic.", "critic_target.")
+"""Tensors of SAC that driving does not need."""
+
+
+class Tensors(Protocol):
+    """A model's tensors by the names of stable-baselines3, from wherever they are."""
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+    def read(self, name: str) -> Floats:
+        """A copy of a tensor, with finite numbers only."""
+        ...
+
+
+def build_policy(tensors: Tensors, description: Description) -> tuple[GaussianPolicy, int]:
+    """The policy of a PPO or SAC model, and how many learned numbers it has.
+
+    Every tensor but those of SAC's critics is used, or the model is refused.
+    """
+    parts = _Parts(tensors)
+    policy = (_ppo if description.algorithm == "PPO" else _sac)(parts, description)
+    parts.check_all_used()
+    return policy, parts.numbers
+
+
+class _Parts:
+    """The tensors of a model, which of them were used, and how many numbers were in those."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self._tensors = tensors
+        self.numbers = 0
+        self._unused = dict.fromkeys(name for name in tensors.names if not name.startswith(CRITICS))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tensors.names
+
+    def take(self, name: str) -> Floats:
+        if name not in self._unused:
+            raise AgentError(f"has no tensor {shown(name)}; {SUPPORTED}")
+        del self._unused[name]
+        tensor = self._tensors.read(name)
+        tensor.flags.writeable = False
+        self.numbers += tensor.size
+        return tensor
+
+    def layer(self, name: str) -> Layer:
+        weights, bias = self.take(f"{name}.weight"), self.take(f"{name}.bias")
+        if weights.ndim != 2 or bias.shape != weights.shape[:1] or weights.size == 0:
+            raise AgentError(f"its part {shown(name)} is not a fully connected layer; {SUPPORTED}")
+        transposed = np.ascontiguousarray(weights.T)
+        transposed.flags.writeable = False
+        return Layer(transposed, bias)
+
+    def layers(self, name: str) -> tuple[Layer, ...]:
+        """Those named NAME.0, NAME.2, NAME.4 …: the activations between them take a number, but have no tensors."""
+        pattern = re.compile(re.escape(name) + r"\.(\d{1,4})\.weight")
+        numbers = sorted(int(match[1]) for key in self._unused if (match := pattern.fullmatch(key)))
+        if numbers != list(range(0, 2 * len(numbers), 2)):
+            raise AgentError(f"its part {shown(name)} is more than fully connected layers; {SUPPORTED}")
+        return tuple(self.layer(f"{name}.{number}") for number in numbers)
+
+    def check_all_used(self) -> None:
+        if self._unused:
+            raise AgentError(f"has parts beyond an MlpPolicy: {shown(', '.join(self._unused))}; {SUPPORTED}")
+
+
+def _ppo(parts: _Parts, description: Description) -> GaussianPolicy:
+    shared = parts.layers("mlp_extractor.shared_net")
+    actor = _network(
+        (*shared, *parts.layers("mlp_extractor.policy_net")), parts.layer("action_net"), description.activation
+    )
+    critic = _network(
+        (*shared, *parts.layers("mlp_extractor.value_net")), parts.layer("value_net"), description.activation
+    )
+    _check_sizes(actor)
+    if critic.inputs != actor.inputs or critic.head.outputs != 1:
+        raise AgentError("its value function does not fit its policy")
+    noise = _parameter_noise(parts.take("log_std"), actor, description)
+    squashed = description.squash_output and isinstance(noise, StateNoise)
+    return GaussianPolicy(actor, critic, noise, _box(description, squashed), squashed, mean_limit=None)
+
+
+def _sac(parts: _Parts, description: Description) -> GaussianPolicy:
+    clips_mean = "actor.mu.0.weight" in parts
+    head = parts.layer("actor.mu.0" if clips_mean else "actor.mu")
+    actor = _network(parts.layers("actor.latent_pi"), head, description.activation)
+    _check_sizes(actor)
+    noise: Noise
+    if "actor.log_std" in parts:
+        noise = _parameter_noise(parts.take("actor.log_std"), actor, description)
+    else:
+        noise = LearnedNoise(parts.layer("actor.log_std"))
+        if noise.layer.weights.shape != actor.head.weights.shape:
+            raise AgentError("its noise does not fit its policy")
+    limit = description.clip_mean if clips_mean else None
+    return GaussianPolicy(actor, None, noise, _box(description, squashed=True), squashed=True, mean_limit=limit)
+
+
+def _network(hidden: tuple[Layer, ...], head: Layer, activation: str) -> Network:
+    layers = (*hidden, head)
+    if any(before.outputs != after.inputs for before, after in pairwise(layers)):
+        raise AgentError("its layers do not fit together")
+    return Network(hidden, head, ACTIVATIONS[activation])
+
+
+def _check_sizes(actor: Network) -> None:
+    if actor.inputs != OBSERVATION_SIZE:
+        raise AgentError(f"takes {actor.inputs} observations; a racing agent takes {OBSERVATION_SIZE}")
+    if actor.head.outputs != ACTION_SIZE:
+        raise AgentError(f"gives {actor.head.outputs} actions; a racing agent gives {ACTION_SIZE}")
+
+
+def _parameter_noise(log_std: Floats, actor: Network, description: Description) -> Noise:
+    """One number an action, or with gSDE one for each feature, of every action or of all together."""
+    features = actor.head.inputs
+    if log_std.shape not in ((ACTION_SIZE,), (features, ACTION_SIZE), (features, 1)):
+        raise AgentError(f"its noise of {log_std.shape} numbers does not fit its policy")
+    is_fixed = log_std.ndim == 1
+    std = _expln(log_std) if description.use_expln and not is_fixed else np.exp(log_std)
+    if not np.isfinite(std).all():
+        raise AgentError("its noise is not finite: the training went astray")
+    std.flags.writeable = False
+    return FixedNoise(std) if is_fixed else StateNoise(np.broadcast_to(std, (features, ACTION_SIZE)))
+
+
+def _expln(log_std: Floats) -> Floats:
+    """An exponential up to 0, a logarithm from there."""
+    positive = np.maximum(log_std, np.float32(0.0)) + EXPLN_EPSILON
+    return np.where(log_std <= 0.0, np.exp(np.minimum(log_std, np.float32(0.0))), np.log1p(positive) + 1.0)
+
+
+def _box(description: Description, squashed: bool) -> ActionBox:
+    low = ACTION_LOW if description.action_low is None else np.array(description.action_low, np.float32)
+    high = ACTION_HIGH if description.action_high is None else np.array(description.action_high, np.float32)
+    if low.shape != (ACTION_SIZE,) or high.shape != (ACTION_SIZE,) or not (low <= high).all():
+        raise AgentError(f"its action limits are {low} and {high}; needed are {ACTION_SIZE} of each")
+    if squashed and not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise AgentError("its actions have no limits, so they cannot be squashed into them")
+    low.flags.writeable = high.flags.writeable = False
+    return ActionBox(low, high)

@@ -1,0 +1,163 @@
+"""The menu: the first thing that is seen. Importing it loads nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pygame
+
+from racer_viewer.modes.screen import Key, ListScreen, Screen, Stage
+from racer_viewer.modes.settings_screen import SettingsScreen
+from racer_viewer.modes.waiting import open_when_ready
+from racer_viewer.ui.intents import Controls
+from racer_viewer.ui.item_list import Button, Item
+from racer_viewer.ui.paint import FOOTER_HEIGHT, footer, side_shade
+from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_HUGE, TEXT_SMALL
+
+if TYPE_CHECKING:
+    from racer_viewer.app.backdrop import Backdrop
+
+NIGHT, ROAD, LINE = (20, 26, 30), (38, 42, 48), (232, 230, 222)
+"""The picture before there is an engine: a road at night."""
+MENU_WIDTH = 300
+FADE_TICKS = 45
+
+
+class MenuScreen(ListScreen):
+    """Play, watch, train, and so on, with a bundled agent driving behind it as soon as the engine is ready."""
+
+    see_through = False
+    is_home = True
+    way_back = "To the menu"
+
+    def __init__(self, app: Stage) -> None:
+        super().__init__(app, _items(app))
+        self._backdrop: Backdrop | None = None
+        self._fade = 0
+
+    def keys(self) -> Sequence[Key]:
+        return (("Up Down", "choose"), ("Enter", "accept"), ("F1", "help"), ("F11", "full screen"), ("Esc", "quit"))
+
+    def tick(self, controls: Controls) -> None:
+        if self._backdrop is None and self.app.room.ready:
+            from racer_viewer.app.backdrop import Backdrop
+
+            self._backdrop = Backdrop(self.app)
+        if self._backdrop is not None:
+            self._backdrop.tick()
+            self._fade = min(FADE_TICKS, self._fade + 1)
+
+    def draw_ahead(self) -> bool:
+        return self._backdrop is not None and self._backdrop.draw_ahead()
+
+    def closed(self) -> None:
+        if self._backdrop is not None:
+            self._backdrop.close()
+
+    def _draw_below(self, surface: pygame.Surface, share: float) -> None:
+        """What lies behind the menu, and behind the screens that lie over it."""
+        if self._backdrop is not None:
+            self._backdrop.draw(surface, share)
+        if self._fade < FADE_TICKS:
+            night = _night(surface.get_size())
+            night.set_alpha(255 - 255 * self._fade // FADE_TICKS)
+            surface.blit(night, (0, 0))
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        theme = self.app.theme
+        self._draw_below(surface, share)
+        if self.app.top is not self:
+            return
+        surface.blit(side_shade(surface.get_size()), (0, 0))
+        x, y = theme.px(MARGIN * 3), theme.px(MARGIN * 2.5)
+        title = theme.text("RACER", TEXT_HUGE)
+        surface.blit(title, (x, y))
+        y += title.get_height()
+        pygame.draw.rect(surface, theme.palette.accent, (x + theme.px(2), y, theme.px(64), theme.px(5)))
+        y += theme.px(14)
+        surface.blit(theme.text("drive · watch · train", TEXT, theme.palette.faint), (x + theme.px(2), y))
+        y += theme.px(54)
+        area = pygame.Rect(x, y, theme.px(MENU_WIDTH), surface.get_height() - y - theme.px(FOOTER_HEIGHT + 2.5 * TEXT))
+        self.list.draw(surface, theme, area)
+        self._draw_status(surface, x)
+        footer(surface, theme, self.keys())
+
+    def _draw_status(self, surface: pygame.Surface, x: int) -> None:
+        """The hint of the chosen item; while the engine starts, how far it is."""
+        theme, room = self.app.theme, self.app.room
+        item = self.list.item
+        text, colour = (item.hint if item else ""), theme.palette.faint
+        if room.problem:
+            text, colour = room.problem, theme.palette.bad
+        elif not room.ready and room.done > 0.0:
+            text = f"{room.text} ({room.done:.0%}), on the first run only"
+        width = surface.get_width() - 2 * x
+        line = theme.text(theme.fitting(text, width, TEXT_SMALL + 2), TEXT_SMALL + 2, colour)
+        surface.blit(line, (x, surface.get_height() - theme.px(FOOTER_HEIGHT) - 2 * line.get_height()))
+
+
+def _items(app: Stage) -> list[Item]:
+    def entry(label: str, hint: str, make: Callable[[Stage], Screen]) -> Button:
+        return Button(label, hint, do=lambda: open_when_ready(app, lambda: make(app)))
+
+    return [
+        entry("Play", "Drive yourself: against the clock, your ghost, or agents", _play),
+        entry("Watch", "Let a trained agent drive, and see what it sees", _watch),
+        entry("Train", "Teach an agent to drive", _train),
+        entry("Replays", "Drives that you have kept", _replays),
+        entry("Records", "Best laps on every circuit", _records),
+        Button("Settings", "Sound, units, sizes, colours, keys", do=lambda: app.push(SettingsScreen(app))),
+        Button("Quit", do=app.quit),
+    ]
+
+
+def _play(app: Stage) -> Screen:
+    from racer_viewer.modes.choose import ChooseScreen
+
+    return ChooseScreen(app)
+
+
+def _watch(app: Stage) -> Screen:
+    from racer_viewer.modes.choose import ChooseAgentScreen
+
+    return ChooseAgentScreen(app)
+
+
+def _train(app: Stage) -> Screen:
+    from racer_viewer.modes.train.setup import TrainSetupScreen
+
+    return TrainSetupScreen(app)
+
+
+def _replays(app: Stage) -> Screen:
+    from racer_viewer.modes.replays_screen import ReplaysScreen
+
+    return ReplaysScreen(app)
+
+
+def _records(app: Stage) -> Screen:
+    from racer_viewer.modes.records_screen import RecordsScreen
+
+    return RecordsScreen(app)
+
+
+@lru_cache(maxsize=2)
+def _night(size: tuple[int, int]) -> pygame.Surface:
+    """A road into the distance, drawn with nothing but lines: it is there at once."""
+    width, height = size
+    night = pygame.Surface(size)
+    night.fill(NIGHT)
+    vanish = width * 0.68, height * 0.34
+    pygame.draw.polygon(night, ROAD, [vanish, (width * 0.30, height), (width * 1.25, height)])
+    for foot in (0.30, 1.25):
+        pygame.draw.aaline(night, LINE, vanish, (width * foot, height))
+    for number in range(12):
+        near, far = 0.86**number, 0.86 ** (number + 0.45)
+        dash = [
+            (vanish[0] + (width * (0.775 + side) - vanish[0]) * part, vanish[1] + (height - vanish[1]) * part)
+            for part, side in ((near, -0.008), (near, 0.008), (far, 0.008), (far, -0.008))
+        ]
+        pygame.draw.polygon(night, LINE, dash)
+    return night

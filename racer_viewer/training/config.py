@@ -1,10 +1,7 @@
-"""The whole configuration of a training run: one frozen dataclass, which is also its command line and its file.
+"""Configuration of a training run: one frozen dataclass that declares every setting, and presets made from it.
 
-Settings that are known to work on this environment, by algorithm and name.
-
-What made the difference: a policy that begins with its foot on the pedal (`first_action`), little noise on the actions
-from the start, and a short horizon (gamma 0.98): the car can take nearly every bend at full speed, so all that is to be
-learned is the line, and noise hides what a better line is worth.
+`RunConfig` is the only declaration of a setting: its type, its default and its help text. The command line, the file
+config.json and the window's form are generated from it.
 """
 
 from __future__ import annotations
@@ -27,66 +24,70 @@ Starts = Literal["line", "anywhere"]
 Activation = Literal["tanh", "relu"]
 
 PAID_UNITS = 1000.0
-"""Way that a run with `progress_in_units` pays as much for as others for a lap."""
+"""Distance [units] that earns the progress reward of one lap when `progress_in_units` is set."""
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What is learned, where and how. Presets are made from these defaults, which are for PPO."""
+    """Settings of a training run. The defaults suit PPO; presets override some of them."""
 
-    algo: Annotated[Algorithm, "ppo or sac"] = "ppo"
-    tracks: Annotated[tuple[str, ...], "circuits to learn on; of several, each episode draws one"] = ("track-01",)
-    timesteps: Annotated[int, "steps to learn for, of all cars together"] = 1_000_000
-    name: Annotated[str, "name of the run; by default the algorithm, the circuit and a number"] = ""
-    seed: Annotated[int, "seed of everything random"] = 0
-    num_cars: Annotated[int, "cars that learn at the same time"] = 64
-    begin_from: Annotated[str, "a model whose weights and normalisation it begins with; all else is new"] = ""
-    device: Annotated[str, "where torch computes: cpu, cuda or auto; small networks are fastest on the cpu"] = "cpu"
-    rewards: Annotated[Config, "the ai-config: reward weights, episode limits"] = field(default_factory=Config)
+    algo: Annotated[Algorithm, "learning algorithm: ppo or sac"] = "ppo"
+    tracks: Annotated[tuple[str, ...], "circuits to train on; each episode draws one of them"] = ("track-01",)
+    timesteps: Annotated[int, "environment steps to train for, summed over all cars"] = 1_000_000
+    name: Annotated[str, "name of the run; default: algorithm, circuit and a number"] = ""
+    seed: Annotated[int, "seed of all random numbers"] = 0
+    num_cars: Annotated[int, "cars that drive at the same time"] = 64
+    begin_from: Annotated[str, "model whose weights and normalisation the run starts with"] = ""
+    device: Annotated[str, "torch device: cpu, cuda or auto; the cpu is fastest for small networks"] = "cpu"
+    rewards: Annotated[Config, "the ai-config: reward weights and episode limits"] = field(default_factory=Config)
 
     progress_in_units: Annotated[
-        bool, "pay progress per 1,000 units instead of per lap, so that circuits of all lengths are worth the same"
+        bool, "pay progress per 1,000 units instead of per lap, so that all circuits are worth the same"
     ] = False
-    starts: Annotated[Starts, "where episodes start: line, or anywhere on the road at any speed"] = "line"
-    learning_rate: Annotated[float, "of the optimiser, at the beginning"] = 1e-3
-    final_learning_rate: Annotated[float, "at the end; in between it falls evenly"] = 2e-4
-    gamma: Annotated[float, "discount of a tick"] = 0.98
-    net: Annotated[tuple[int, ...], "hidden layers of the policy and of the value function"] = (64, 64)
-    activation: Annotated[Activation, "of the hidden layers: tanh or relu"] = "tanh"
-    batch_size: Annotated[int, "steps per gradient step"] = 2048
+    starts: Annotated[Starts, "start of episodes: line, or anywhere on the road at any speed"] = "line"
+    learning_rate: Annotated[float, "learning rate at the start of the run"] = 1e-3
+    final_learning_rate: Annotated[float, "learning rate at the end of the run; it falls linearly"] = 2e-4
+    gamma: Annotated[float, "discount factor per tick"] = 0.98
+    net: Annotated[tuple[int, ...], "sizes of the hidden layers of policy and value function"] = (64, 64)
+    activation: Annotated[Activation, "activation of the hidden layers: tanh or relu"] = "tanh"
+    batch_size: Annotated[int, "minibatch size of a gradient step"] = 2048
 
-    n_steps: Annotated[int, "PPO: ticks of every car between two updates"] = 128
-    n_epochs: Annotated[int, "PPO: how often an update goes over them"] = 5
-    gae_lambda: Annotated[float, "PPO: how far advantages look ahead"] = 0.95
-    clip_range: Annotated[float, "PPO: how far a step may change the policy"] = 0.2
+    n_steps: Annotated[int, "PPO: ticks per car in one rollout"] = 128
+    n_epochs: Annotated[int, "PPO: passes over the rollout in one update"] = 5
+    gae_lambda: Annotated[float, "PPO: lambda of generalised advantage estimation"] = 0.95
+    clip_range: Annotated[float, "PPO: clip range of the policy ratio"] = 0.2
     ent_coef: Annotated[float, "PPO: weight of the entropy bonus"] = 0.0
-    vf_coef: Annotated[float, "PPO: weight of the value function's loss"] = 0.5
-    max_grad_norm: Annotated[float, "PPO: where gradients are clipped"] = 0.5
+    vf_coef: Annotated[float, "PPO: weight of the value loss"] = 0.5
+    max_grad_norm: Annotated[float, "PPO: maximum norm of a gradient"] = 0.5
     first_action: Annotated[
-        tuple[float, float, float], "PPO: what a policy that knows nothing does: steer, throttle, brake before clipping"
+        tuple[float, float, float], "PPO: mean action of an untrained policy: steer, throttle, brake before clipping"
     ] = (0.0, 1.0, -1.0)
-    log_std: Annotated[float, "logarithm of the noise on actions, at the beginning"] = -1.0
-    final_log_std: Annotated[float, "PPO: at the end it is at most this; in between the limit falls evenly"] = -2.5
+    log_std: Annotated[float, "logarithm of the action noise at the start of the run"] = -1.0
+    final_log_std: Annotated[
+        float, "PPO: upper limit of log_std at the end of the run; the limit falls linearly"
+    ] = -2.5
 
-    buffer_size: Annotated[int, "SAC: steps that are remembered"] = 300_000
-    learning_starts: Annotated[int, "SAC: steps before it learns"] = 10_000
+    buffer_size: Annotated[int, "SAC: size of the replay buffer in steps"] = 300_000
+    learning_starts: Annotated[int, "SAC: steps before the first update"] = 10_000
     train_freq: Annotated[int, "SAC: ticks between two updates"] = 8
-    gradient_steps: Annotated[int, "SAC: gradient steps of an update"] = 8
-    tau: Annotated[float, "SAC: how fast the target networks follow"] = 0.02
+    gradient_steps: Annotated[int, "SAC: gradient steps per update"] = 8
+    tau: Annotated[float, "SAC: update rate of the target networks"] = 0.02
 
-    clip_obs: Annotated[float, "normalised observations are clipped here"] = 10.0
-    norm_reward: Annotated[bool, "divide rewards by the spread of returns"] = True
-    checkpoint_every: Annotated[int, "steps between two checkpoints"] = 500_000
-    evaluate_every: Annotated[int, "steps between two evaluations on lap time, for the best so far"] = 100_000
+    clip_obs: Annotated[float, "limit of normalised observations"] = 10.0
+    norm_reward: Annotated[bool, "normalise rewards by the standard deviation of returns"] = True
+    checkpoint_every: Annotated[int, "steps between two checkpoints; 0 saves none"] = 500_000
+    evaluate_every: Annotated[int, "steps between two evaluations, which select the best policy; 0 evaluates never"] = (
+        100_000
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be learned with, by name."""
+        """Raise ConfigError for a value outside of its range."""
         for name in ("timesteps", "num_cars", "n_steps", "n_epochs", "batch_size", "buffer_size", "train_freq"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("checkpoint_every", "evaluate_every", "learning_starts", "gradient_steps"):
             if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must not be negative, not {getattr(self, name)}")
+                raise ConfigError(f"{name} must be at least 0, not {getattr(self, name)}")
         for name in ("gamma", "gae_lambda", "tau"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
@@ -94,24 +95,24 @@ class RunConfig:
             if not getattr(self, name) > 0.0:
                 raise ConfigError(f"{name} must be above 0, not {getattr(self, name)}")
         if self.name and not re.fullmatch(r"[\w][\w.-]*", self.name):
-            raise ConfigError(f"name: letters, digits, - and _ only, not {self.name!r}")
+            raise ConfigError(f"name: use letters, digits, . - and _ only, not {self.name!r}")
         if not self.tracks:
-            raise ConfigError("tracks: at least one circuit is needed")
+            raise ConfigError("tracks: expected at least one circuit")
         if not self.net or min(self.net) < 1:
-            raise ConfigError(f"net: sizes of hidden layers, as 64,64; not {self.net}")
+            raise ConfigError(f"net: expected sizes of hidden layers such as 64,64, not {self.net}")
 
     @property
     def circuits(self) -> tuple[str, ...]:
-        """Those it learns on, each once: one that is there twice is only drawn more often."""
+        """Distinct circuits of `tracks`, in order; a circuit listed twice is only drawn more often."""
         return tuple(dict.fromkeys(self.tracks))
 
     def to_json(self) -> str:
-        """The content of a run's config.json."""
+        """Return the content of a run's config.json."""
         return msgspec.json.format(msgspec.json.encode(self)).decode() + "\n"
 
 
 def parse_run_config(values: Mapping[str, Any], base: RunConfig | None = None) -> RunConfig:
-    """A checked config from JSON values, on top of another; what is unknown or of the wrong type is named."""
+    """Return `base` with these JSON values; raise ConfigError for an unknown name or a wrong type."""
     known = [each.name for each in fields(RunConfig)]
     for key in values:
         if key not in known:
@@ -134,12 +135,12 @@ def load_run_config(path: Path) -> RunConfig:
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON: {error}") from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: an object with the settings of a run is expected")
+        raise ConfigError(f"{path}: expected an object with the settings of a run")
     return parse_run_config(values)
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """`key=value` from the command line: numbers and words as they are, lists with commas."""
+    """Parse `key=value` texts of the command line; lists are separated by commas."""
     values: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -153,7 +154,7 @@ _TYPES = get_type_hints(RunConfig)
 
 
 def _convert(name: str, value: Any) -> Any:
-    """A value of the setting's type, from JSON or from text of the command line."""
+    """Convert a JSON value, or text of the command line, to the type of a setting."""
     kind = _TYPES[name]
     text = isinstance(value, str)
     if text and get_origin(kind) is tuple:
@@ -171,10 +172,12 @@ CLEAN = {
     "weights": {"offTrackPenalty": -0.004, "wallPenalty": -0.01},
     "episode": {"maxSteps": 600},
 }
-"""Leaving the road costs more than it gains. Short episodes: with starts anywhere, more of them see more corners."""
+"""Rewards with which leaving the road costs more than it gains. Episodes are short: with starts anywhere, more episodes
+see more corners."""
 
 TIDY = {"weights": {"offTrackPenalty": -0.002}, "episode": {"maxSteps": 600}}
-"""Leaving the road costs as much as it gains: learns faster than the usual weights, and stays on the road more."""
+"""Rewards with which leaving the road costs as much as it gains. Cars learn faster than with the default weights, and
+leave the road less."""
 
 CHAMPION: dict[str, Any] = {
     "tracks": [*CIRCUITS, *CIRCUITS, *(f"random:{seed}" for seed in range(20))],
@@ -191,8 +194,11 @@ CHAMPION: dict[str, Any] = {
     "evaluate_every": 250_000,
     "checkpoint_every": 1_000_000,
 }
-"""One policy for every circuit. Many circuits make it better on each than that one alone would."""
+"""Preset for one policy on every circuit. It is faster on each circuit than a policy trained on that circuit alone."""
 
+# Three choices matter most: an untrained policy that already accelerates (`first_action`), little action noise from the
+# start, and a short horizon (gamma 0.98). The car takes nearly every corner at full speed, so only the racing line has
+# to be learned, and noise hides the value of a better line.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "ppo": {
         "quick": {"starts": "anywhere", "progress_in_units": True, "rewards": TIDY},
@@ -225,7 +231,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def preset(algo: str, name: str = DEFAULT_PRESET) -> RunConfig:
-    """The config of a preset."""
+    """Return the config of a preset."""
     if algo not in PRESETS:
         raise ConfigError(f"unknown algorithm {algo!r}; known: {', '.join(PRESETS)}")
     if name not in PRESETS[algo]:

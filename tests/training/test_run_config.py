@@ -32,7 +32,7 @@ def test_settings_of_the_command_line_become_values_of_their_types() -> None:
     [
         ("numcars=3", "did you mean num_cars"),
         ("net=a,b", "net: Expected `int`"),
-        ("net=", "net: sizes"),
+        ("net=", "net: expected sizes"),
         ("gamma=1.5", "gamma must be from 0 to 1"),
         ("algo=td3", "algo: Invalid enum value"),
         ("seed=1.5", "seed: Expected `int`"),

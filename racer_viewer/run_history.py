@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from racer_viewer.timing import SECTORS
+
 Floats = NDArray[np.float64]
 
-SECTORS = 3
 UNKNOWN = -1.0
 """Number of a circuit that was not told."""
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.engine import CAR, Track
+from racer_viewer.timing import Timing
 
 Colour = tuple[int, int, int]
 Cars = NDArray[Any]
@@ -22,7 +23,7 @@ _EVEN = ("x", "y", "vx", "vy", "speed", "yaw_rate", "steer", "throttle", "brake"
 
 
 @dataclass(frozen=True)
-class Look:
+class CarStyle:
     """How a car is shown. A ghost is see-through and leaves no marks."""
 
     name: str
@@ -31,7 +32,7 @@ class Look:
 
 
 @dataclass(frozen=True, eq=False)
-class Thought:
+class PolicyInsight:
     """What the agent that drives the followed car makes of what it sees now.
 
     value: the return that it expects, in rewards as normalised in its training; None if it has no value function.
@@ -44,35 +45,11 @@ class Thought:
     sensitivity: NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Sector:
-    """One third of the lap of the followed car; times in ticks, None where there is none yet."""
-
-    now: int | None
-    """In this lap, or until the first sector is done in the lap before."""
-    best: int | None
-    """Of the lap to beat."""
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Times of the followed car, in ticks."""
-
-    lap: int
-    lap_ticks: int
-    last: int | None
-    best: int | None
-    """Of this run or of the record on this circuit, whichever is less."""
-    delta: int | None
-    """Behind (+) or ahead (−) of the best lap at the last gate."""
-    sectors: tuple[Sector, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """One tick.
 
-    cars: a row of `CAR` for each, the snapshot's own; looks has as many.
+    cars: a row of `CAR` for each, the snapshot's own; styles has as many.
     focus: number of the followed car.
     observation: (14,) of the followed car.
     totals: (6,) reward components of the followed car summed up over its episode.
@@ -81,11 +58,11 @@ class Snapshot:
 
     track: Track
     cars: Cars
-    looks: tuple[Look, ...]
+    styles: tuple[CarStyle, ...]
     focus: int = 0
     observation: NDArray[np.float32] = field(default_factory=lambda: np.zeros(14, np.float32))
     totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(6))
-    thought: Thought | None = None
+    insight: PolicyInsight | None = None
     timing: Timing | None = None
     gaps: tuple[float, ...] = ()
 
@@ -96,7 +73,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class InterpolatedFrame:
     """A picture: between two snapshots, 0 is `before` and 1 is `after`; they may be the same."""
 
     before: Snapshot

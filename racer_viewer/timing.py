@@ -1,52 +1,87 @@
-"""Lap times, split at every gate: how far ahead or behind, and how the sectors went.
-
-Ticks as the times that people read.
-
-The times of a run at any tick of it, without going through all ticks before."""
+"""Lap and sector times: how they are measured, compared and written."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from racer_env.engine import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-from racer_env.engine import TICKS_PER_SECOND
-from racer_viewer.snapshot import Cars, Sector, Timing
-
 SECTORS = 3
+"""Sectors of a lap; each has as many gates as the others, give or take one."""
+NO_TIME = "–"
+"""Text shown in place of a missing time or number."""
 
-Gates = tuple[int, ...]
-"""Ticks since the line by the number of the gate; number 0 is the line at the end, 0 is not taken yet."""
+GateTicks = tuple[int, ...]
+"""Ticks since the start of the lap by gate number; gate 0 is the finish line, 0 ticks means not yet crossed."""
+
+
+def sector_gates(gate_count: int) -> list[int]:
+    """Return the gates at which the second and later sectors begin."""
+    return [gate_count * part // SECTORS for part in range(1, SECTORS)]
 
 
 @dataclass(frozen=True)
 class LapTime:
-    """A finished lap."""
+    """A finished lap [ticks]."""
 
     ticks: int
-    gates: Gates
+    gates: GateTicks
 
     def sectors(self) -> tuple[int, ...]:
-        """Ticks of each third of the gates."""
-        ends = _sector_ends(self.gates)
-        return tuple(end - before for end, before in zip(ends, (0, *ends), strict=False))
+        """Return the ticks of each sector."""
+        return _sector_ticks(self.gates)
 
 
-def _sector_ends(gates: Gates) -> tuple[int, ...]:
-    """When each sector ended; those that are not over are missing."""
-    numbers = [len(gates) * part // SECTORS for part in range(1, SECTORS)]
-    ends = [gates[number] for number in numbers] + [gates[0]]
-    return tuple(ends[: ends.index(0)] if 0 in ends else ends)
+def best_lap(laps: tuple[LapTime, ...] | list[LapTime]) -> LapTime | None:
+    """Return the fastest lap, the first of equals; None without a lap."""
+    return min(laps, key=lambda lap: lap.ticks, default=None)
+
+
+def _sector_ticks(gates: GateTicks) -> tuple[int, ...]:
+    """Return the ticks of each sector; unfinished sectors are left out."""
+    ends = [gates[gate] for gate in sector_gates(len(gates))] + [gates[0]]
+    ends = ends[: ends.index(0)] if 0 in ends else ends
+    return tuple(end - begin for end, begin in zip(ends, (0, *ends), strict=False))
+
+
+@dataclass(frozen=True)
+class Sector:
+    """One sector as shown: its time and the time to beat [ticks], None where there is none yet.
+
+    now: time in this lap; in the previous lap until the first sector of this one is finished.
+    best: time in the lap to beat.
+    """
+
+    now: int | None
+    best: int | None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of the followed car as shown [ticks].
+
+    best: fastest lap of this run or the record on this circuit, whichever is faster.
+    delta: time behind (+) or ahead of (−) the best lap at the last gate.
+    """
+
+    lap: int
+    lap_ticks: int
+    last: int | None
+    best: int | None
+    delta: int | None
+    sectors: tuple[Sector, ...] = ()
 
 
 class Stopwatch:
-    """Follows one car, tick by tick.
+    """Measures the laps of one car, tick by tick.
 
-    to_beat: a lap from elsewhere, the record for instance; a faster one of this run takes its place.
+    to_beat: lap to compare with, the record for instance; a faster lap of this run replaces it.
     """
 
     def __init__(self, gate_count: int, to_beat: LapTime | None = None) -> None:
@@ -59,15 +94,15 @@ class Stopwatch:
 
     @property
     def best_of_run(self) -> LapTime | None:
-        return min(self.laps, key=lambda lap: lap.ticks, default=None)
+        return best_lap(self.laps)
 
     def tick(self, lap: int, lap_ticks: int, checkpoint: int, finished_lap_ticks: int) -> LapTime | None:
-        """The car's columns after a tick; returns the lap that ended in it."""
+        """Take the car's columns after a tick; returns the lap that this tick finished."""
         finished = None
         if checkpoint != self._checkpoint:
             self._checkpoint = checkpoint
             self._gates[checkpoint] = finished_lap_ticks if checkpoint == 0 else lap_ticks
-            self._delta = self._behind(checkpoint)
+            self._delta = self._delta_at(checkpoint)
         if finished_lap_ticks:
             finished = LapTime(finished_lap_ticks, tuple(self._gates))
             self.laps.append(finished)
@@ -79,7 +114,7 @@ class Stopwatch:
         return finished
 
     def timing(self) -> Timing:
-        """As it is shown."""
+        """Return the times to show."""
         return Timing(
             lap=self._lap,
             lap_ticks=self._lap_ticks,
@@ -89,60 +124,60 @@ class Stopwatch:
             sectors=self._sectors(),
         )
 
-    def _behind(self, gate: int) -> int | None:
+    def _delta_at(self, gate: int) -> int | None:
         if self.best is None or not self._gates[gate] or not self.best.gates[gate]:
             return None
         return self._gates[gate] - self.best.gates[gate]
 
     def _sectors(self) -> tuple[Sector, ...]:
-        """Of this lap as far as it is; before its first sector is over, of the lap before."""
-        now = LapTime(0, tuple(self._gates)).sectors()
+        now = _sector_ticks(tuple(self._gates))
         if not now and self.laps:
             now = self.laps[-1].sectors()
         best = self.best.sectors() if self.best else ()
-        return tuple(Sector(_at(now, number), _at(best, number)) for number in range(SECTORS))
+        return tuple(Sector(_item(now, number), _item(best, number)) for number in range(SECTORS))
 
 
-def _at(values: tuple[int, ...], number: int) -> int | None:
+class TraceTimings:
+    """Times shown at each tick of a re-simulated replay, available without stepping through the ticks before.
+
+    Everything but the time of the current lap changes only at gates, so one `Timing` per gate is stored.
+
+    rows: (T + 1,) of `racer_env.engine.CAR`.
+    gate_rows: indices of the rows in which a gate was crossed.
+    """
+
+    def __init__(self, rows: NDArray[Any], gate_rows: NDArray[np.int64], stopwatch: Stopwatch) -> None:
+        self._lap_ticks = rows["lap_ticks"]
+        self._at = [0, *gate_rows.tolist()]
+        self._timings: list[Timing] = []
+        columns = (rows[name][self._at].tolist() for name in ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks"))
+        for lap, lap_ticks, checkpoint, finished in zip(*columns, strict=True):
+            stopwatch.tick(lap, lap_ticks, checkpoint, finished)
+            self._timings.append(stopwatch.timing())
+
+    def at(self, tick: int) -> Timing:
+        """Return the times after this tick."""
+        timing = self._timings[bisect_right(self._at, tick) - 1]
+        return replace(timing, lap_ticks=int(self._lap_ticks[tick]))
+
+
+def _item(values: tuple[int, ...], number: int) -> int | None:
     return values[number] if number < len(values) else None
 
 
-NONE = "–"
-"""Shown where there is no figure."""
-
-
 def lap_time(ticks: int) -> str:
-    """As 17.82, or 1:02.45 from a minute on."""
+    """Format a time as 17.82, or as 1:02.45 from one minute on."""
     minutes, rest = divmod(ticks, 60 * TICKS_PER_SECOND)
     seconds = rest / TICKS_PER_SECOND
     return f"{minutes}:{seconds:05.2f}" if minutes else f"{seconds:.2f}"
 
 
 def signed(value: float, decimals: int = 2) -> str:
-    """With its sign, a true minus; what rounds to nothing has a plus."""
+    """Format a number with its sign, a true minus; a value that rounds to zero gets a plus."""
     text = f"{abs(value):.{decimals}f}"
     return ("−" if value < 0.0 and float(text) else "+") + text
 
 
 def signed_time(ticks: int) -> str:
-    """A difference in seconds, as +0.23."""
+    """Format a time difference in seconds as +0.23."""
     return signed(ticks / TICKS_PER_SECOND)
-
-
-class Timings:
-    """What a clock shows at every tick of a trace. All but the time of this lap changes at gates only, so the clock is
-    looked at once at each of them."""
-
-    def __init__(self, rows: Cars, gate_rows: NDArray[np.int64], clock: Stopwatch) -> None:
-        self._lap_ticks = rows["lap_ticks"]
-        self._at = [0, *gate_rows.tolist()]
-        self._shown: list[Timing] = []
-        columns = (rows[name][self._at].tolist() for name in ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks"))
-        for lap, lap_ticks, checkpoint, finished in zip(*columns, strict=True):
-            clock.tick(lap, lap_ticks, checkpoint, finished)
-            self._shown.append(clock.timing())
-
-    def at(self, tick: int) -> Timing:
-        """After this tick."""
-        shown = self._shown[bisect_right(self._at, tick) - 1]
-        return replace(shown, lap_ticks=int(self._lap_ticks[tick]))

@@ -22,7 +22,8 @@ from racer_viewer.agents import CHAMPION, Agent, load_agent
 from racer_viewer.bench.harness import describe_machine
 from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
-from racer_viewer.snapshot import Look, Snapshot, Thought, Timing
+from racer_viewer.snapshot import CarStyle, PolicyInsight, Snapshot
+from racer_viewer.timing import Timing
 from racer_viewer.ui.display import has_display, start_video
 from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
 from racer_viewer.warmup import prepare_engine
@@ -106,7 +107,7 @@ class _Swarm:
         self._simulation = Simulation(track, cars, auto_reset=True, start=SPREAD)
         colours = ORDINARY.cars
         self._looks = tuple(
-            Look(f"car {number}", colours[number % len(colours)] if number else ORDINARY.player)
+            CarStyle(f"car {number}", colours[number % len(colours)] if number else ORDINARY.player)
             for number in range(cars)
         )
 
@@ -121,10 +122,12 @@ class _Swarm:
         return Snapshot(
             track=self.track,
             cars=np.array(simulation.cars),
-            looks=self._looks,
+            styles=self._looks,
             observation=seen.copy(),
             totals=np.array(car.components),
-            thought=Thought(None if values is None else float(values), agent.spread(seen), agent.sensitivity(seen)),
+            insight=PolicyInsight(
+                None if values is None else float(values), agent.spread(seen), agent.sensitivity(seen)
+            ),
             timing=Timing(int(car.lap), int(car.lap_ticks), int(car.last_lap_ticks) or None, None, None),
             gaps=tuple(0.1 * number for number in range(min(8, self.cars))) if self.cars > 1 else (),
         )

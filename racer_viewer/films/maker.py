@@ -22,7 +22,7 @@ from racer_viewer.films.writers import open_writer
 from racer_viewer.render.camera import Camera, Mode, View
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
-from racer_viewer.snapshot import Moment, Snapshot, cars_between
+from racer_viewer.snapshot import InterpolatedFrame, Snapshot, cars_between
 from racer_viewer.ui.theme import ORDINARY, Palette, Theme, fitting_scale
 
 LONGEST = 10 * 60
@@ -34,12 +34,12 @@ SETTLED = 5 * MOMENTS_PER_SECOND
 class Shot(NamedTuple):
     """A moment, where it was looked at from, and the overlays that were shown."""
 
-    moment: Moment
+    moment: InterpolatedFrame
     view: View
     shown: tuple[str, ...]
 
 
-def take_shot(moment: Moment, camera: Camera, size: tuple[int, int], shown: tuple[str, ...]) -> Shot:
+def take_shot(moment: InterpolatedFrame, camera: Camera, size: tuple[int, int], shown: tuple[str, ...]) -> Shot:
     """What a window of this size shows. The camera does not notice."""
     share = 1.0 if moment.before is moment.after else moment.share
     followed = cars_between(moment.before, moment.after, share)[moment.after.focus]
@@ -122,7 +122,7 @@ class FilmMaker:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self.cancel()
 
-    def add(self, moment: Moment, view: View | None = None, shown: tuple[str, ...] | None = None) -> None:
+    def add(self, moment: InterpolatedFrame, view: View | None = None, shown: tuple[str, ...] | None = None) -> None:
         """The next sixtieth of a second, seen by the film's own camera unless there is a view of it.
 
         shown: other overlays than those of the look, at this moment.
@@ -162,7 +162,7 @@ class FilmMaker:
         """Nothing is left of it, unless it is finished."""
         self._writer.cancel()
 
-    def _draw(self, moment: Moment, shown: tuple[str, ...]) -> None:
+    def _draw(self, moment: InterpolatedFrame, shown: tuple[str, ...]) -> None:
         options = SceneOptions(rays="rays" in shown, gates="gates" in shown, names="names" in shown)
         self._scene.draw(self.picture, moment.before, moment.after, moment.share, options)
         self._overlays.draw(self.picture, moment.after, shown, self._look.units)

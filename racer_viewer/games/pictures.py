@@ -19,7 +19,7 @@ from racer_env.games.server import GamesServer
 from racer_env.games.worker_protocol import Seen
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene
-from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.ui.theme import Theme, fitting_scale
 
 PANELS = ("timing", "map")
@@ -100,7 +100,7 @@ class CarPicture:
 
     def take(self, seen: Seen) -> None:
         cars = np.frombuffer(seen.content, CAR_COLUMNS).copy()
-        before, self._now = self._now, Snapshot(self._track, cars, (Look("", self._theme.palette.player),))
+        before, self._now = self._now, Snapshot(self._track, cars, (CarStyle("", self._theme.palette.player),))
         if before is None or before.car["step_count"] != self._now.car["step_count"]:
             self._scene.tick(self._now)
             self._overlays.tick(self._now)

@@ -20,7 +20,7 @@ from racer_env.games.server import GamesServer
 from racer_env.games.supervisor import GameView
 from racer_env.games.worker_protocol import REST, Action
 from racer_viewer.games.pictures import FRAME, Feed, Picture, Pictures, least_interval
-from racer_viewer.modes.controls import Wheel
+from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.paths import data_folder
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.ui.adapter import Adapter
@@ -93,7 +93,7 @@ class GamesWindow:
         self._settings = settings
         self._palette = COLOUR_BLIND if settings.colour_blind else ORDINARY
         self._theme = Theme(1.0, self._palette)
-        self._adapter, self._wheel = Adapter(settings.bindings), Wheel()
+        self._adapter, self._wheel = Adapter(settings.bindings), SteeringInput()
         self._chosen = 0
         self.at_the_wheel = False
         self.is_open = True

@@ -11,7 +11,7 @@ NAMES = ("¼×", "½×", "1×", "2×", "4×", "8×", "16×")
 NORMAL = SPEEDS.index(1.0)
 
 
-class Pace:
+class PlaybackSpeed:
     """Asked once per tick of the window, sixty times a second, for the ticks of the simulation that are due."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ STICK_CURVE = 1.6
 Action = tuple[float, float, float]
 
 
-class Wheel:
+class SteeringInput:
     """A key is all or nothing, and a car wants more than that: keys move the wheel and pedals over some ticks.
 
     Sticks and triggers are taken as they are.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from racer_env.engine import load_circuit
 from racer_env.errors import CircuitError, RacerError
 from racer_viewer.agents import AgentError, load_agent
-from racer_viewer.modes.controls import Wheel
+from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.modes.race import ENDLESS, Entrant, Race, RaceSetup
 from racer_viewer.modes.race_view import RaceScreen
 from racer_viewer.modes.results import ResultsScreen
@@ -72,7 +72,7 @@ class PlayScreen(RaceScreen):
     def __init__(self, app: Stage, setup: RaceSetup, race: Race, laps: int) -> None:
         super().__init__(app, setup, race)
         self._laps = laps
-        self._wheel = Wheel()
+        self._wheel = SteeringInput()
         self._countdown = COUNTDOWN_TICKS
         self._since_go = 0
         self._flash, self._flash_ticks, self._flash_good = "", 0, True

@@ -20,7 +20,7 @@ from racer_viewer.modes.controls import Action
 from racer_viewer.modes.link import BridgeAddress, Link
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import Recorder, Replay, ReplayError, Trace
-from racer_viewer.snapshot import Cars, Colour, Look, Snapshot, Thought, car_row
+from racer_viewer.snapshot import Cars, CarStyle, Colour, PolicyInsight, Snapshot, car_row
 from racer_viewer.timing import LapTime, Stopwatch
 
 THOUGHT_TICKS = 4
@@ -59,7 +59,7 @@ class RaceCar:
         self.ticks, self.ending = 0, ""
         self.totals = np.zeros(len(COMPONENT_KEYS))
         self.passed: list[int] = []
-        self._thought: Thought | None = None
+        self._thought: PolicyInsight | None = None
         self._random = np.random.default_rng(seed)
         self.stopwatch = Stopwatch(len(self.env.track.gates), to_beat)
         circuit = self.env.track.circuit
@@ -86,19 +86,19 @@ class RaceCar:
         columns = ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks")
         return self.stopwatch.tick(*(int(self.row[name]) for name in columns))
 
-    def look(self) -> Look:
+    def look(self) -> CarStyle:
         """A car whose place is only guessed is a ghost."""
         followed = self.env.followed
         if followed is None or followed.in_step:
-            return Look(self.entrant.name, self.entrant.colour, self.entrant.ghost)
-        return Look(f"{self.entrant.name} (a guess)", self.entrant.colour, ghost=True)
+            return CarStyle(self.entrant.name, self.entrant.colour, self.entrant.ghost)
+        return CarStyle(f"{self.entrant.name} (a guess)", self.entrant.colour, ghost=True)
 
-    def thought(self) -> Thought | None:
+    def thought(self) -> PolicyInsight | None:
         """What its agent makes of what it sees, not older than some ticks."""
         agent = self.entrant.agent
         if agent is not None and (self._thought is None or self.ticks % THOUGHT_TICKS == 0):
             value: NDArray[np.float32] | None = agent.values(self.seen)
-            self._thought = Thought(
+            self._thought = PolicyInsight(
                 None if value is None else float(value), agent.spread(self.seen), agent.sensitivity(self.seen)
             )
         return self._thought
@@ -135,10 +135,10 @@ ANYWHERE = Start(arc=(0.0, 1.0))
 GHOST_COLOUR: Colour = (214, 226, 234)
 
 
-def _look_of(ghost: Trace) -> Look:
+def _look_of(ghost: Trace) -> CarStyle:
     """With the lap that it shows, to tell it from who drives now."""
     lap = f" {lap_time(ghost.best_lap.ticks)}" if ghost.best_lap else ""
-    return Look(ghost.replay.driver + lap, GHOST_COLOUR, ghost=True)
+    return CarStyle(ghost.replay.driver + lap, GHOST_COLOUR, ghost=True)
 
 
 @dataclass(frozen=True)
@@ -251,11 +251,11 @@ class Race:
         return Snapshot(
             track=self.track,
             cars=np.array([*(car.row for car in self.cars), *ghosts], CAR),
-            looks=(*(car.look() for car in self.cars), *self._ghost_looks),
+            styles=(*(car.look() for car in self.cars), *self._ghost_looks),
             focus=self.focus,
             observation=followed.seen,
             totals=followed.totals,
-            thought=followed.thought(),
+            insight=followed.thought(),
             timing=followed.stopwatch.timing(),
             gaps=self._gaps(),
         )

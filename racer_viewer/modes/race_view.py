@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError
-from racer_viewer.modes.controls import Action, Pace
+from racer_viewer.modes.controls import Action, PlaybackSpeed
 from racer_viewer.modes.drive import LONGEST, Drive, Tick, drive_of
 from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.link import Link
@@ -20,7 +20,7 @@ from racer_viewer.modes.waiting import open_race
 from racer_viewer.render.camera import Camera, Insets, Mode
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
-from racer_viewer.snapshot import Moment, Snapshot
+from racer_viewer.snapshot import InterpolatedFrame, Snapshot
 from racer_viewer.sound import car_sound
 from racer_viewer.ui.intents import Do, Drag, Intent, Point, Scroll
 from racer_viewer.ui.item_list import Button
@@ -55,7 +55,7 @@ class DrivingScreen(Screen):
         gc.collect()
         gc.freeze()  # what is loaded now stays: looking through it again would hold up a frame of the race
         self.before = self.after = first
-        self.pace = Pace()
+        self.pace = PlaybackSpeed()
         """Where the person drives it stays as it is."""
         self._keys_ticks = KEYS_TICKS
         self.begin_at(first)
@@ -92,9 +92,9 @@ class DrivingScreen(Screen):
         self._scene.tick(snapshot)
         self._overlays.tick(snapshot)
 
-    def moment(self, share: float = 1.0) -> Moment:
+    def moment(self, share: float = 1.0) -> InterpolatedFrame:
         """What is to be seen when this share of the window's next tick has passed."""
-        return Moment(self.before, self.after, self.pace.share(share))
+        return InterpolatedFrame(self.before, self.after, self.pace.share(share))
 
     def handle(self, intent: Intent) -> None:
         match intent:

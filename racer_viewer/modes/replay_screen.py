@@ -26,9 +26,9 @@ from racer_viewer.replays import (
     load_replay,
     trace_replay,
 )
-from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.sound import car_sound
-from racer_viewer.timing import Stopwatch, Timings
+from racer_viewer.timing import Stopwatch, TraceTimings
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.paint import BAR_WIDTH, footer, progress_bar, shade
 from racer_viewer.ui.theme import TEXT_LARGE
@@ -76,7 +76,7 @@ class ReplayScreen(DrivingScreen):
         self.followed, self.at = 0, 0
         """Number of the trace that is followed, and the tick that is shown."""
         self.length = max(trace.ticks for trace in traces)
-        self._times = [Timings(trace.rows, trace.gate_rows, Stopwatch(len(trace.track.gates))) for trace in traces]
+        self._times = [TraceTimings(trace.rows, trace.gate_rows, Stopwatch(len(trace.track.gates))) for trace in traces]
         self._comparison = Comparison(traces)
         self._colours = (app.theme.palette.player, *app.theme.palette.cars)
         self._shown_looks = self._looks()
@@ -188,7 +188,7 @@ class ReplayScreen(DrivingScreen):
         return Snapshot(
             track=self._track,
             cars=cars,
-            looks=self._shown_looks,
+            styles=self._shown_looks,
             focus=self.followed,
             observation=trace.observations[tick],
             totals=trace.totals[tick],
@@ -201,12 +201,12 @@ class ReplayScreen(DrivingScreen):
             return ()
         return tuple(gap / TICKS_PER_SECOND for gap in self._comparison.gaps(self.at, self.followed))
 
-    def _looks(self) -> tuple[Look, ...]:
+    def _looks(self) -> tuple[CarStyle, ...]:
         """With their best laps, if there are several: they may be of the same driver."""
         looks = []
         for number, trace in enumerate(self.traces):
             best = f" {lap_time(trace.best_lap.ticks)}" if len(self.traces) > 1 and trace.best_lap else ""
-            looks.append(Look(_name(trace.replay) + best, self._colours[number], ghost=number != self.followed))
+            looks.append(CarStyle(_name(trace.replay) + best, self._colours[number], ghost=number != self.followed))
         return tuple(looks)
 
     def _news(self) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Behind(Generic[Result]):
+class BackgroundTask(Generic[Result]):
     """Begins at once, in a thread of its own. Who wants to know what came of it looks once in a tick."""
 
     def __init__(self, do: Callable[[], Result], name: str) -> None:
@@ -135,7 +135,7 @@ PATIENCE = 18
 Opened = TypeVar("Opened")
 
 
-def open_behind(
+def open_in_background(
     app: Stage,
     words: str,
     make: Callable[[], Opened],
@@ -146,7 +146,7 @@ def open_behind(
 
     words: said meanwhile; undo: for something that nobody waits for any more.
     """
-    behind = Behind(make, "racer-opening")
+    behind = BackgroundTask(make, "racer-opening")
     app.push(OpeningScreen(app, words, behind, lambda: then(behind.result()), lambda: behind.give_up(undo)))
 
 
@@ -157,7 +157,7 @@ class OpeningScreen(Screen):
         self,
         app: Stage,
         words: str,
-        behind: Behind[Opened],
+        behind: BackgroundTask[Opened],
         screen: Callable[[], Screen],
         give_up: Callable[[], None],
     ) -> None:
@@ -218,7 +218,7 @@ class ConnectingScreen(Screen):
     def __init__(self, app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
         super().__init__(app)
         self._setup, self._then, self._ticks, self._taken = setup, then, 0, False
-        self._attempt = Behind(setup.open, "racer-connect")
+        self._attempt = BackgroundTask(setup.open, "racer-connect")
 
     @property
     def _url(self) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.modes.circuits import fixed_circuits
-from racer_viewer.modes.controls import NAMES, NORMAL, Wheel
+from racer_viewer.modes.controls import NAMES, NORMAL, SteeringInput
 from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.episodes import KEPT, Episode, EpisodesScreen, EpisodeTable, episode_of
 from racer_viewer.modes.keeping import keep_replay
@@ -80,7 +80,7 @@ class WatchScreen(RaceScreen):
         self._seed = race.seed
         """That the episode on screen was drawn by, or will be as soon as the bridge has answered."""
         self.at_the_wheel = self.drawn = self.anywhere = False
-        self._wheel, self._table = Wheel(), EpisodeTable()
+        self._wheel, self._table = SteeringInput(), EpisodeTable()
         self._running: tuple[Episode, ...] = ()
         self._ticks, self._asked, self._driven, self._since = 0, 0.0, 0, time.monotonic()
         self._rate = 1.0

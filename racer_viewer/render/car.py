@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from racer_env.engine.car import MAX_WHEEL_ANGLE
 from racer_viewer.render.camera import REFERENCE_HEIGHT, View
 from racer_viewer.render.rays import ToScreen
-from racer_viewer.snapshot import Cars, Look
+from racer_viewer.snapshot import Cars, CarStyle
 
 Floats = NDArray[np.float64]
 Points = Sequence[tuple[float, float]]
@@ -268,7 +268,9 @@ class CarSprites:
         self._step = self._last_step = 0
         self._made = 0
 
-    def draw_others(self, surface: pygame.Surface, view: View, cars: Cars, looks: tuple[Look, ...], focus: int) -> None:
+    def draw_others(
+        self, surface: pygame.Surface, view: View, cars: Cars, looks: tuple[CarStyle, ...], focus: int
+    ) -> None:
         """All but the followed one; ghosts below the rest."""
         scale = car_scale(view)
         seen = visible(view, cars, focus)
@@ -291,7 +293,7 @@ class CarSprites:
         for layer in bodies:
             surface.fblits(layer, pygame.BLEND_PREMULTIPLIED)
 
-    def draw_followed(self, surface: pygame.Surface, view: View, car: Mapping[str, Any], look: Look) -> None:
+    def draw_followed(self, surface: pygame.Surface, view: View, car: Mapping[str, Any], look: CarStyle) -> None:
         CarSprite(car_scale(view) / ENLARGED).draw(surface, view.to_screen, car, look.colour, look.ghost)
 
     def _begin(self, scale: float) -> None:

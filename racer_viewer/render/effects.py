@@ -110,7 +110,7 @@ class Effects:
             self._steps = cars["step_count"].copy()
             self._skidding = np.zeros(len(cars), np.bool_)
             self._wheels = _rear_wheels(cars)
-        real = ~np.array([look.ghost for look in snapshot.looks], np.bool_)
+        real = ~np.array([look.ghost for look in snapshot.styles], np.bool_)
         drove = real & (cars["step_count"] > self._steps)
         self._tick += 1
         self._skid(cars, drove & (cars["step_count"] <= self._steps + MARK_TICKS))

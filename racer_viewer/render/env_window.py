@@ -14,7 +14,7 @@ from racer_env.engine import DT, Track
 from racer_env.errors import RacerError
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene
-from racer_viewer.snapshot import Look, Snapshot, car_row
+from racer_viewer.snapshot import CarStyle, Snapshot, car_row
 from racer_viewer.ui.display import NoDisplayError, start_video
 from racer_viewer.ui.theme import Theme, fitting_scale
 
@@ -40,7 +40,7 @@ class EnvWindow:
         self._screen = screen
         self._picture = pygame.Surface(SIZE, depth=32)
         theme = Theme(fitting_scale(SIZE))
-        self._look = Look("", theme.palette.player)
+        self._look = CarStyle("", theme.palette.player)
         self._scene, self._overlays = Scene(theme, patient=screen is None), Overlays(theme, patient=screen is None)
         self._last: Snapshot | None = None
 

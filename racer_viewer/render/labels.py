@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from racer_env.engine import Track
 from racer_viewer.render.camera import View
 from racer_viewer.render.car import CAR_LENGTH, Colour, car_scale
-from racer_viewer.snapshot import Cars, Look
+from racer_viewer.snapshot import Cars, CarStyle
 from racer_viewer.ui.theme import TEXT_SMALL, Theme
 
 FAINT = (236, 240, 244)
@@ -87,7 +87,7 @@ class NameTags:
         surface: pygame.Surface,
         view: View,
         cars: Cars,
-        looks: tuple[Look, ...],
+        looks: tuple[CarStyle, ...],
         seen: NDArray[np.intp],
         focus: int,
     ) -> None:

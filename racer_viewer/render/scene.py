@@ -90,16 +90,16 @@ class Scene:
         if options.gates:
             self._gates.draw(surface, view, after.track, int(followed["checkpoint"]))
             self.on_layer("gates")
-        if options.rays and not after.looks[focus].ghost:
+        if options.rays and not after.styles[focus].ghost:
             self._rays.draw(surface, view, followed)
             self.on_layer("rays")
         self.effects.draw_dust(surface, view, share)
-        self._cars.draw_others(surface, view, cars, after.looks, focus)
-        self._cars.draw_followed(surface, view, followed, after.looks[focus])
+        self._cars.draw_others(surface, view, cars, after.styles, focus)
+        self._cars.draw_followed(surface, view, followed, after.styles[focus])
         self.on_layer("cars and dust")
         self.effects.draw_sparks(surface, view, share)
         if options.names:
-            self._names.draw(surface, view, cars, after.looks, visible(view, cars, focus), focus)
+            self._names.draw(surface, view, cars, after.styles, visible(view, cars, focus), focus)
         self.on_layer("sparks and names")
         self._last = view, cars
 

@@ -17,7 +17,7 @@ from racer_viewer.render.swarm_legend import Legend, heat_colours, quality_colou
 from racer_viewer.render.swarm_motion import RECENT, TRAIL, Stretch, SwarmMotion
 from racer_viewer.render.swarm_sprites import Darts, Marks, TrailLight, ring_picture
 from racer_viewer.run_history import Swarm
-from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.ui.theme import Theme
 
 CAR_LENGTHS = ((16, 17.0), (64, 14.0), (256, 11.0))
@@ -196,7 +196,7 @@ class SwarmScene:
         self._legend.draw(surface, view, area, road, cars, crashes)
 
     def _view(self, track: Track, size: tuple[int, int]) -> View:
-        self.camera.tick(Snapshot(track, np.zeros(1, CAR), (Look("", (0, 0, 0)),)))
+        self.camera.tick(Snapshot(track, np.zeros(1, CAR), (CarStyle("", (0, 0, 0)),)))
         return self.camera.look(size)
 
     def _circuit(self, number: int, track: Track) -> _Circuit:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from racer_env.bridge.interface import BatchStep
 from racer_env.engine import CAR, TICKS_PER_SECOND, Simulation, Track, load_circuit
-from racer_viewer.run_history import SECTORS
+from racer_viewer.timing import SECTORS, sector_gates
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.metrics import Tick
 from racer_viewer.training.run_log import Story
@@ -92,8 +92,7 @@ class SectorTimes:
 
 
 def _sectors_of(gates: int, most: int) -> NDArray[np.int64]:
-    ends = [gates * part // SECTORS for part in range(1, SECTORS)]
-    return np.searchsorted(ends, np.arange(most), "right").astype(np.int64)
+    return np.searchsorted(sector_gates(gates), np.arange(most), "right").astype(np.int64)
 
 
 Rows = Sequence[int] | NDArray[np.int64]

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from racer_viewer.run_history import SECTORS, UNKNOWN, Curves, Event, Floats
+from racer_viewer.run_history import UNKNOWN, Curves, Event, Floats
+from racer_viewer.timing import SECTORS
 from racer_viewer.training.run_files import EVENT, LAPS, NETWORK, POLICY, STORY_FILE, UPDATE
 
 _SUFFIX = re.compile(r"progress(?:_(\d+))?\.csv")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from racer_viewer.settings import Settings, SettingsFile
-from racer_viewer.snapshot import Moment
+from racer_viewer.snapshot import InterpolatedFrame
 from tests.films.drive import drive
 from tests.modes.person import Person
 
@@ -14,7 +14,7 @@ WINDOW = (960, 540)
 
 
 @pytest.fixture(scope="session")
-def ten_seconds() -> list[Moment]:
+def ten_seconds() -> list[InterpolatedFrame]:
     """Of the champion."""
     return drive(600)
 

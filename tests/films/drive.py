@@ -14,22 +14,23 @@ from racer_viewer.films.maker import FilmLook
 from racer_viewer.render.camera import Insets
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
-from racer_viewer.snapshot import Look, Moment, Snapshot, Timing
+from racer_viewer.snapshot import CarStyle, InterpolatedFrame, Snapshot
+from racer_viewer.timing import Timing
 from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
 
 Pixels = NDArray[np.uint8]
 """Rows, columns, colours."""
 
 
-def drive(moments: int) -> list[Moment]:
+def drive(moments: int) -> list[InterpolatedFrame]:
     """From the start, a tick from each to the next."""
     agent, simulation = load_agent(CHAMPION), Simulation(load_circuit("track-01"))
     after = _snapshot(simulation)
-    driven = [Moment(after, after)]
+    driven = [InterpolatedFrame(after, after)]
     for _ in range(moments - 1):
         simulation.step(agent.act(simulation.result.observations))
         before, after = after, _snapshot(simulation)
-        driven.append(Moment(before, after))
+        driven.append(InterpolatedFrame(before, after))
     return driven
 
 
@@ -38,12 +39,12 @@ def _snapshot(simulation: Simulation) -> Snapshot:
     timing = Timing(int(car.lap), int(car.lap_ticks), int(car.last_lap_ticks) or None, None, None)
     seen = simulation.result.observations[0].copy()
     return Snapshot(
-        simulation.track, np.array(simulation.cars), (Look("A", ORDINARY.player),), observation=seen, timing=timing
+        simulation.track, np.array(simulation.cars), (CarStyle("A", ORDINARY.player),), observation=seen, timing=timing
     )
 
 
 def pictures(
-    moments: Sequence[Moment], look: FilmLook, numbers: Sequence[int], insets: Insets | None = None
+    moments: Sequence[InterpolatedFrame], look: FilmLook, numbers: Sequence[int], insets: Insets | None = None
 ) -> list[Pixels]:
     """How some of the moments look after all those before them. insets: what panels cover of the window."""
     theme = Theme(fitting_scale(look.size), look.palette)

@@ -16,7 +16,7 @@ from racer_viewer.films.film import FilmError, FilmProgress, check_place
 from racer_viewer.films.maker import Development, FilmLook, FilmMaker, Roll, take_shot
 from racer_viewer.films.writers import Mp4Writer
 from racer_viewer.render.camera import Camera
-from racer_viewer.snapshot import Moment
+from racer_viewer.snapshot import InterpolatedFrame
 from tests.films.film_files import ffmpegs, nothing_in, watch
 
 SMALL = FilmLook(size=(256, 144))
@@ -24,14 +24,14 @@ ENDINGS = ("mp4", "gif", "png")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="/dev/full and limits of files are Linux's")
 
 
-def make(path: Path, moments: list[Moment]) -> None:
+def make(path: Path, moments: list[InterpolatedFrame]) -> None:
     maker = FilmMaker(path, SMALL)
     for moment in moments:
         maker.add(moment)
     maker.finish()
 
 
-def roll_of(moments: list[Moment]) -> Roll:
+def roll_of(moments: list[InterpolatedFrame]) -> Roll:
     roll, camera = Roll(), Camera()
     for moment in moments:
         camera.tick(moment.after)
@@ -48,7 +48,7 @@ def test_an_unknown_ending_is_refused_with_those_that_are_known(name: str, folde
     assert nothing_in(folder)
 
 
-def test_endings_may_be_in_capitals(folder: Path, ten_seconds: list[Moment]) -> None:
+def test_endings_may_be_in_capitals(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     make(folder / "FILM.GIF", ten_seconds[:3])
     assert [each.name for each in folder.iterdir()] == ["FILM.GIF"]
 
@@ -77,7 +77,7 @@ def test_a_folder_of_that_name_is_not_replaced(folder: Path) -> None:
 
 
 def test_without_ffmpeg_it_is_told_what_to_install_and_what_needs_nothing(
-    folder: Path, ten_seconds: list[Moment], monkeypatch: pytest.MonkeyPatch
+    folder: Path, ten_seconds: list[InterpolatedFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(FilmError, match=r'pip install "racer-viewer\[video\]".*GIF and PNG need none'):
@@ -101,7 +101,7 @@ def test_a_film_without_moments_is_none(ending: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_cancelled_film_leaves_nothing(ending: str, folder: Path, ten_seconds: list[Moment]) -> None:
+def test_a_cancelled_film_leaves_nothing(ending: str, folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     maker = FilmMaker(folder / f"film.{ending}", SMALL)
     for moment in ten_seconds[:100]:
         maker.add(moment)
@@ -113,7 +113,7 @@ def test_a_cancelled_film_leaves_nothing(ending: str, folder: Path, ten_seconds:
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_an_interrupted_film_leaves_nothing_and_the_older_one_as_it_was(
-    ending: str, folder: Path, ten_seconds: list[Moment]
+    ending: str, folder: Path, ten_seconds: list[InterpolatedFrame]
 ) -> None:
     path = folder / f"film.{ending}"
     path.write_text("an older film")
@@ -132,7 +132,7 @@ def test_an_interrupted_film_leaves_nothing_and_the_older_one_as_it_was(
 @pytest.mark.parametrize("ending", ["mp4", "gif"])
 @linux_only
 def test_a_full_disk_is_one_clear_error(
-    ending: str, folder: Path, ten_seconds: list[Moment], monkeypatch: pytest.MonkeyPatch
+    ending: str, folder: Path, ten_seconds: list[InterpolatedFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Written to a device that is always full."""
 
@@ -148,7 +148,7 @@ def test_a_full_disk_is_one_clear_error(
 
 
 def test_a_disk_that_fills_up_between_pngs_is_one_clear_error(
-    folder: Path, ten_seconds: list[Moment], monkeypatch: pytest.MonkeyPatch
+    folder: Path, ten_seconds: list[InterpolatedFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save = Image.Image.save
 
@@ -175,7 +175,7 @@ def test_real_files_that_may_not_grow_are_one_clear_error_each(folder: Path) -> 
     assert nothing_in(folder)
 
 
-def test_an_ffmpeg_that_dies_is_one_clear_error(folder: Path, ten_seconds: list[Moment]) -> None:
+def test_an_ffmpeg_that_dies_is_one_clear_error(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     maker = FilmMaker(folder / "film.mp4", SMALL)
     writer = maker._writer
     assert isinstance(writer, Mp4Writer)
@@ -187,7 +187,7 @@ def test_an_ffmpeg_that_dies_is_one_clear_error(folder: Path, ten_seconds: list[
     assert nothing_in(folder)
 
 
-def test_a_roll_takes_ten_minutes_and_shares_what_it_keeps(ten_seconds: list[Moment]) -> None:
+def test_a_roll_takes_ten_minutes_and_shares_what_it_keeps(ten_seconds: list[InterpolatedFrame]) -> None:
     roll = roll_of(ten_seconds)
     while not roll.full:
         roll.add(roll[0])
@@ -197,7 +197,7 @@ def test_a_roll_takes_ten_minutes_and_shares_what_it_keeps(ten_seconds: list[Mom
 
 
 def test_a_development_that_was_interrupted_begins_anew_and_is_whole(
-    folder: Path, ten_seconds: list[Moment], monkeypatch: pytest.MonkeyPatch
+    folder: Path, ten_seconds: list[InterpolatedFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     development = Development(roll_of(ten_seconds[:40]), folder / "film.mp4", SMALL)
     while development.done < 20:
@@ -217,7 +217,7 @@ def test_a_development_that_was_interrupted_begins_anew_and_is_whole(
 
 
 def test_where_nothing_can_move_progress_is_one_line_at_the_end(
-    folder: Path, ten_seconds: list[Moment], capsys: pytest.CaptureFixture[str]
+    folder: Path, ten_seconds: list[InterpolatedFrame], capsys: pytest.CaptureFixture[str]
 ) -> None:
     development = Development(roll_of(ten_seconds[:3]), folder / "film.gif", SMALL)
     with FilmProgress() as progress:

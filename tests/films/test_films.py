@@ -10,7 +10,7 @@ from PIL import Image
 from racer_viewer.films.film import Film
 from racer_viewer.films.maker import FilmLook, FilmMaker
 from racer_viewer.render.camera import Mode
-from racer_viewer.snapshot import Moment
+from racer_viewer.snapshot import InterpolatedFrame
 from tests.films.drive import Pixels, pictures
 from tests.films.film_files import difference, ffmpegs, watch
 
@@ -19,7 +19,7 @@ CLOSE = 8.0
 """Difference that MP4 and GIF make to a picture as small as this, at most; of 255."""
 
 
-def film(path: Path, moments: list[Moment], look: FilmLook = SMALL) -> Film:
+def film(path: Path, moments: list[InterpolatedFrame], look: FilmLook = SMALL) -> Film:
     maker = FilmMaker(path, look)
     for moment in moments:
         maker.add(moment)
@@ -28,7 +28,7 @@ def film(path: Path, moments: list[Moment], look: FilmLook = SMALL) -> Film:
 
 @pytest.mark.parametrize(("ending", "frames"), [("mp4", 600), ("gif", 200), ("png", 600)])
 def test_ten_seconds_are_exactly_ten_seconds_and_begin_and_end_as_they_should(
-    ending: str, frames: int, folder: Path, ten_seconds: list[Moment]
+    ending: str, frames: int, folder: Path, ten_seconds: list[InterpolatedFrame]
 ) -> None:
     path = folder / f"drive.{ending}"
     made = film(path, ten_seconds)
@@ -47,16 +47,18 @@ def test_ten_seconds_are_exactly_ten_seconds_and_begin_and_end_as_they_should(
     assert not ffmpegs(folder)
 
 
-def test_every_frame_in_between_is_the_moment_of_its_number(folder: Path, ten_seconds: list[Moment]) -> None:
+def test_every_frame_in_between_is_the_moment_of_its_number(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     moments = ten_seconds[200:230]
     film(folder / "drive.png", moments)
     for number, right in enumerate(pictures(moments, SMALL, range(30)), 1):
         assert np.array_equal(np.asarray(Image.open(folder / f"drive-{number:04}.png")), right), number
 
 
-def test_a_slow_motion_shows_what_lies_between_ticks(folder: Path, ten_seconds: list[Moment]) -> None:
+def test_a_slow_motion_shows_what_lies_between_ticks(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     """Four pictures from each snapshot to the next: the world moves on in all of them, and panels tick once."""
-    moments = [Moment(each.before, each.after, (part + 1) / 4) for each in ten_seconds[300:306] for part in range(4)]
+    moments = [
+        InterpolatedFrame(each.before, each.after, (part + 1) / 4) for each in ten_seconds[300:306] for part in range(4)
+    ]
     film(folder / "slow.png", moments)
     shown = [np.asarray(Image.open(folder / f"slow-{number:04}.png")) for number in range(1, 25)]
     for number, right in enumerate(pictures(moments, SMALL, range(24))):
@@ -64,20 +66,20 @@ def test_a_slow_motion_shows_what_lies_between_ticks(folder: Path, ten_seconds: 
     assert all(not np.array_equal(a, b) for a, b in pairwise(shown))
 
 
-def test_an_mp4_has_an_even_size(folder: Path, ten_seconds: list[Moment]) -> None:
+def test_an_mp4_has_an_even_size(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     film(folder / "odd.mp4", ten_seconds[:5], FilmLook(size=(321, 181)))
     assert watch(folder / "odd.mp4").first.shape == (180, 320, 3)
 
 
 def test_a_film_of_one_moment_is_a_picture_with_the_name_as_it_was_given(
-    folder: Path, ten_seconds: list[Moment]
+    folder: Path, ten_seconds: list[InterpolatedFrame]
 ) -> None:
     made = film(folder / "still.png", ten_seconds[:1])
     assert made == Film(folder / "still.png", 1, 1 / 60)
     assert [each.name for each in folder.iterdir()] == ["still.png"]
 
 
-def test_a_shorter_film_replaces_all_of_a_longer_one(folder: Path, ten_seconds: list[Moment]) -> None:
+def test_a_shorter_film_replaces_all_of_a_longer_one(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     (folder / "drive-1999.png").write_text("a picture from that year")
     film(folder / "drive.png", ten_seconds[:6])
     film(folder / "drive.png", ten_seconds[:3])
@@ -87,7 +89,9 @@ def test_a_shorter_film_replaces_all_of_a_longer_one(folder: Path, ten_seconds: 
     ]
 
 
-def test_what_stands_still_takes_no_room_in_a_gif_but_its_time(folder: Path, ten_seconds: list[Moment]) -> None:
+def test_what_stands_still_takes_no_room_in_a_gif_but_its_time(
+    folder: Path, ten_seconds: list[InterpolatedFrame]
+) -> None:
     film(folder / "one.gif", ten_seconds[:1])
     film(folder / "still.gif", ten_seconds[:1] * 180)
     seen = watch(folder / "still.gif")
@@ -97,7 +101,7 @@ def test_what_stands_still_takes_no_room_in_a_gif_but_its_time(folder: Path, ten
 
 
 def test_a_gif_from_afar_changes_only_where_the_car_is_and_looks_the_same(
-    folder: Path, ten_seconds: list[Moment]
+    folder: Path, ten_seconds: list[InterpolatedFrame]
 ) -> None:
     look = FilmLook(size=(640, 360), shown=(), camera=Mode.WHOLE)
     moments = ten_seconds[100:250]

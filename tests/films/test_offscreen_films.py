@@ -13,7 +13,7 @@ from racer_viewer.films.maker import FilmLook
 from racer_viewer.modes.race_view import DrivingScreen
 from racer_viewer.modes.watch import open_watch
 from racer_viewer.settings import Settings, SettingsFile
-from racer_viewer.snapshot import Moment
+from racer_viewer.snapshot import InterpolatedFrame
 from racer_viewer.ui.intents import Controls
 from tests.films.drive import pictures
 from tests.films.film_files import nothing_in, watch
@@ -24,7 +24,7 @@ SMALL = FilmLook(size=(192, 108))
 class Driven(DrivingScreen):
     """Shows what was driven already."""
 
-    def __init__(self, folder: Path, moments: list[Moment]) -> None:
+    def __init__(self, folder: Path, moments: list[InterpolatedFrame]) -> None:
         self.moments, self.ticks = moments, 0
         super().__init__(offscreen_stage(folder), moments[0].after)
 
@@ -45,7 +45,7 @@ def test_a_stage_without_a_window_has_the_settings_and_is_silent(tmp_path: Path)
 
 
 def test_the_first_frame_is_the_screen_as_it_is_and_each_other_one_a_tick_later(
-    tmp_path: Path, folder: Path, ten_seconds: list[Moment]
+    tmp_path: Path, folder: Path, ten_seconds: list[InterpolatedFrame]
 ) -> None:
     screen = Driven(tmp_path, ten_seconds)
     parts: list[float] = []
@@ -56,13 +56,15 @@ def test_the_first_frame_is_the_screen_as_it_is_and_each_other_one_a_tick_later(
         assert np.array_equal(np.asarray(Image.open(folder / f"a-{number:04}.png")), right), number
 
 
-def test_a_film_ends_when_it_is_told_and_shows_why(tmp_path: Path, folder: Path, ten_seconds: list[Moment]) -> None:
+def test_a_film_ends_when_it_is_told_and_shows_why(
+    tmp_path: Path, folder: Path, ten_seconds: list[InterpolatedFrame]
+) -> None:
     screen = Driven(tmp_path, ten_seconds)
     film = film_screen(screen, folder / "a.mp4", SMALL, None, until=lambda: screen.ticks == 30)
     assert film.frames == watch(film.path).frames == 31
 
 
-def test_a_screen_that_fails_leaves_nothing(tmp_path: Path, folder: Path, ten_seconds: list[Moment]) -> None:
+def test_a_screen_that_fails_leaves_nothing(tmp_path: Path, folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     with pytest.raises(IndexError):
         film_screen(Driven(tmp_path, ten_seconds[:10]), folder / "a.mp4", SMALL, 60)
     assert nothing_in(folder)

@@ -20,7 +20,7 @@ from racer_viewer.modes.play import PauseScreen, PlayScreen
 from racer_viewer.modes.race_view import DrivingScreen
 from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.watch import open_watch
-from racer_viewer.snapshot import Moment, Snapshot
+from racer_viewer.snapshot import InterpolatedFrame, Snapshot
 from tests.films.conftest import WINDOW
 from tests.films.drive import Pixels, pictures
 from tests.films.film_files import difference, ffmpegs, nothing_in, watch
@@ -65,7 +65,7 @@ def window_look(person: Person, size: tuple[int, int] = WINDOW) -> FilmLook:
     return FilmLook(size=size, shown=person.app.stage.settings.overlays)
 
 
-def ticks(moments: list[Moment]) -> list[int]:
+def ticks(moments: list[InterpolatedFrame]) -> list[int]:
     return [int(moment.after.car["step_count"]) for moment in moments]
 
 
@@ -95,12 +95,12 @@ def test_a_film_has_60_frames_a_second_however_slow_the_window_is(person: Person
     assert not ffmpegs(path.parent)
 
 
-def _noting(screen: DrivingScreen, moments: list[Moment]):  # type: ignore[no-untyped-def]
+def _noting(screen: DrivingScreen, moments: list[InterpolatedFrame]):  # type: ignore[no-untyped-def]
     show = screen.show
 
     def show_and_note(snapshot: Snapshot) -> None:
         show(snapshot)
-        moments.append(Moment(screen.before, screen.after))
+        moments.append(InterpolatedFrame(screen.before, screen.after))
 
     return show_and_note
 

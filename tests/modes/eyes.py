@@ -11,7 +11,7 @@ from xvfb_screen import XvfbScreen
 
 from racer_env.engine import CAR, Track
 from racer_viewer.render.overlays import Overlays
-from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
 
 WINDOW = (1280, 720)
@@ -73,7 +73,7 @@ def _map_picture(track: Track, x: float, y: float, bottom: int) -> NDArray[np.ui
     cars = np.zeros(1, CAR)
     cars["x"], cars["y"] = x, y
     surface = pygame.Surface(WINDOW)
-    snapshot = Snapshot(track, cars, (Look("You", ORDINARY.player),))
+    snapshot = Snapshot(track, cars, (CarStyle("You", ORDINARY.player),))
     panels = surface.subsurface((0, 0, WINDOW[0], WINDOW[1] - bottom))
     Overlays(Theme(fitting_scale(WINDOW))).draw(panels, snapshot, ("timing", "map"))
     return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))

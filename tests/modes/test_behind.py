@@ -9,12 +9,12 @@ from person import Person
 from racer_env.errors import RacerError
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.screen import MessageScreen
-from racer_viewer.modes.waiting import Behind, OpeningScreen, open_behind
+from racer_viewer.modes.waiting import BackgroundTask, OpeningScreen, open_in_background
 
 LIMIT = 20.0
 
 
-def wait_until_done(behind: Behind[int]) -> None:
+def wait_until_done(behind: BackgroundTask[int]) -> None:
     end = time.monotonic() + LIMIT
     while not behind.done:
         assert time.monotonic() < end
@@ -23,12 +23,12 @@ def wait_until_done(behind: Behind[int]) -> None:
 
 def test_what_came_of_it_or_went_wrong_is_known_when_it_is_done() -> None:
     go = Event()
-    behind = Behind(lambda: int(go.wait(LIMIT)), "test")
+    behind = BackgroundTask(lambda: int(go.wait(LIMIT)), "test")
     assert not behind.done
     go.set()
     wait_until_done(behind)
     assert behind.result() == 1
-    wrong = Behind(lambda: 1 // 0, "test")
+    wrong = BackgroundTask(lambda: 1 // 0, "test")
     wait_until_done(wrong)
     with pytest.raises(ZeroDivisionError):
         wrong.result()
@@ -37,7 +37,7 @@ def test_what_came_of_it_or_went_wrong_is_known_when_it_is_done() -> None:
 @pytest.mark.parametrize("late", [True, False])
 def test_what_nobody_wants_any_more_is_undone(late: bool) -> None:
     go, undone = Event(), Event()
-    behind = Behind(lambda: int(go.wait(LIMIT)), "test")
+    behind = BackgroundTask(lambda: int(go.wait(LIMIT)), "test")
     if not late:
         go.set()
         wait_until_done(behind)
@@ -50,7 +50,7 @@ def test_a_screen_comes_when_its_content_is_there_and_esc_gives_it_up(person: Pe
     stage, go, undone = person.app.stage, Event(), Event()
 
     def begin() -> None:
-        open_behind(
+        open_in_background(
             stage,
             "Opening",
             lambda: go.wait(LIMIT),
@@ -74,5 +74,5 @@ def test_what_cannot_be_opened_is_a_message(person: Person) -> None:
         raise RacerError("there is nothing to open")
 
     stage = person.app.stage
-    open_behind(stage, "Opening", fail, lambda result: MenuScreen(stage), lambda result: None)
+    open_in_background(stage, "Opening", fail, lambda result: MenuScreen(stage), lambda result: None)
     assert "nothing to open" in person.until_top(MessageScreen).text

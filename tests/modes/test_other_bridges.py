@@ -95,7 +95,7 @@ def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contac
     frames_until(person, lambda: note(0) and len(screen.race.laps) == 1, "a lap")
     assert walls
     assert pixels_like(person, person.app.stage.theme.palette.good) > 20
-    assert not screen.after.looks[0].ghost
+    assert not screen.after.styles[0].ghost
     assert {request["type"] for request in server.requests} == {"describe", "reset", "step"}
     replay = screen.race.replay()
     assert replay is not None
@@ -119,7 +119,7 @@ def test_a_server_that_lies_after_tick_500_is_found_out_on_screen(person: Person
     frames_until(person, lambda: tick_of(screen) >= 510, "tick 510")
     assert screen.link.out_of_step_since == 501
     assert pixels_like(person, person.app.stage.theme.palette.bad) > 20
-    assert screen.after.looks[0].ghost, "a guess is not drawn as if it were the car"
+    assert screen.after.styles[0].ghost, "a guess is not drawn as if it were the car"
 
 
 def test_a_lost_connection_is_said_the_window_lives_and_reconnects(person: Person) -> None:

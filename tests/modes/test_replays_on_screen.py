@@ -257,7 +257,7 @@ def test_two_are_compared_one_as_the_ghost_of_the_other(person: Person) -> None:
     fast, slow = traced(), traced(0.5, "Bob")
     screen = seen(person, fast, slow)
     screen.go_to(900)
-    assert [(look.name.split()[0], look.ghost) for look in screen.after.looks] == [("Anna", False), ("Bob", True)]
+    assert [(look.name.split()[0], look.ghost) for look in screen.after.styles] == [("Anna", False), ("Bob", True)]
     ours, theirs = ([row for row in trace.gate_rows.tolist() if row <= 900] for trace in (fast, slow))
     last = min(len(ours), len(theirs)) - 1
     gap = (theirs[last] - ours[last]) / TICKS_PER_SECOND
@@ -265,7 +265,7 @@ def test_two_are_compared_one_as_the_ghost_of_the_other(person: Person) -> None:
     assert gap > 0.0
     assert screen.timeline.marks[0].at == fast.laps[0].last
     person.press("tab")
-    assert [look.ghost for look in screen.after.looks] == [True, False]
+    assert [look.ghost for look in screen.after.styles] == [True, False]
     assert screen.after.focus == 1
     assert screen.after.gaps == (-gap, 0.0)
     assert screen.after.timing is not None

@@ -156,7 +156,7 @@ def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
     person.choose("Start")
     again = person.top(PlayScreen)
     assert again.race.ghost is not None
-    assert [look.ghost for look in again.after.looks] == [False, True]
+    assert [look.ghost for look in again.after.styles] == [False, True]
     person.ticks(180 + 60)
     timing = again.after.timing
     assert timing is not None
@@ -173,8 +173,8 @@ def test_a_watched_agent_laps_and_its_thoughts_are_shown(person: Person) -> None
     watch = person.top(WatchScreen)
     person.frames(9 * 60)
     assert watch.race.laps
-    assert watch.after.thought is not None
-    assert watch.after.thought.value is not None
+    assert watch.after.insight is not None
+    assert watch.after.insight.value is not None
     person.press("r")
     assert watch.race.ticks < 5
 

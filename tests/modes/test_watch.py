@@ -217,16 +217,16 @@ def test_the_circuit_is_switched_while_it_runs(person: Person) -> None:
 def test_several_models_race_and_each_can_be_followed(person: Person) -> None:
     screen = watching(person, "champion", "learning-3-slow", "sac-track-01")
     person.ticks(200)
-    names = [look.name for look in screen.after.looks]
+    names = [look.name for look in screen.after.styles]
     assert names == ["champion", "learning-3-slow", "sac-track-01"]
     assert len(screen.after.gaps) == 3
-    thought = screen.after.thought
+    thought = screen.after.insight
     assert thought is not None
     assert thought.value is not None
     person.press("tab", "tab")
     person.frames(2)
     assert screen.after.focus == 2
-    thought = screen.after.thought
+    thought = screen.after.insight
     assert thought is not None
     assert thought.value is None, "SAC has no value function"
     assert screen.status()[0][0] == "sac-track-01 drives"
@@ -240,7 +240,7 @@ def test_a_further_model_joins(person: Person) -> None:
     person.ticks(20)
     screen.join(MODELS["sac-track-01"])
     person.frames(2)
-    assert [look.name for look in screen.after.looks] == ["champion", "sac-track-01"]
+    assert [look.name for look in screen.after.styles] == ["champion", "sac-track-01"]
     screen.join(person.data / "none.zip")
     assert "none.zip" in person.top(MessageScreen).text
 

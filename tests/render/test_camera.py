@@ -7,10 +7,10 @@ import pytest
 
 from racer_env.engine import CAR, Driver, Simulation, Track, load_circuit
 from racer_viewer.render.camera import FAST_SCALE, GLIDE_TICKS, REST_SCALE, Camera, Insets, Mode
-from racer_viewer.snapshot import Look, Snapshot, cars_between
+from racer_viewer.snapshot import CarStyle, Snapshot, cars_between
 
 SIZE = (1280, 720)
-LOOKS = (Look("one", (200, 40, 40)),)
+LOOKS = (CarStyle("one", (200, 40, 40)),)
 
 
 @pytest.fixture(scope="module")

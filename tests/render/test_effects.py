@@ -8,7 +8,7 @@ from racer_env.engine import CAR, Track, load_circuit
 from racer_env.engine.car import ROAD, RUNOFF
 from racer_viewer.render.camera import View
 from racer_viewer.render.effects import DUST_LIFE, MARK_LIFE, MARKS, PUFFS, SPARKS, Effects
-from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.snapshot import CarStyle, Snapshot
 
 VIEW = View(0.0, 0.0, 6.0, (640, 360))
 GREY = (120, 120, 120)
@@ -29,7 +29,7 @@ def snapshots(track: Track, ticks: int, ghost: bool = False, cars: int = 1, **va
         rows["y"] = 4.0 * np.arange(cars)
         for name, value in values.items():
             rows[name] = value
-        found.append(Snapshot(track, rows, (Look("a car", (200, 40, 40), ghost),) * cars))
+        found.append(Snapshot(track, rows, (CarStyle("a car", (200, 40, 40), ghost),) * cars))
     return found
 
 

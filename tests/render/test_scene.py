@@ -12,7 +12,7 @@ import pytest
 from racer_env.engine import CAR, Driver, Simulation, Start, Track, load_circuit
 from racer_viewer.render.camera import Mode
 from racer_viewer.render.scene import Scene, SceneOptions
-from racer_viewer.snapshot import Look, Snapshot
+from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.ui.theme import Theme
 
 SIZE = (1280, 720)
@@ -35,7 +35,7 @@ def snapshot_of(track: Track, *cars: dict[str, Any], ghosts: tuple[int, ...] = (
         for name, value in values.items():
             row[name] = value
     colours = (RED, BLUE, GREEN)
-    looks = tuple(Look(f"car {number}", colours[number % 3], number in ghosts) for number in range(len(cars)))
+    looks = tuple(CarStyle(f"car {number}", colours[number % 3], number in ghosts) for number in range(len(cars)))
     return Snapshot(track, rows, looks, focus)
 
 
@@ -168,7 +168,10 @@ def test_between_two_ticks_the_car_is_between_its_places(track: Track, scene: Sc
     before = after = None
     for _ in range(30):
         simulation.step(driver.act(simulation.cars))
-        before, after = after, Snapshot(track, np.array(simulation.cars, CAR), (Look("a", RED), Look("b", BLUE)))
+        before, after = (
+            after,
+            Snapshot(track, np.array(simulation.cars, CAR), (CarStyle("a", RED), CarStyle("b", BLUE))),
+        )
         scene.tick(after)
     assert before is not None
     assert after is not None

@@ -7,7 +7,7 @@ from replay_drives import ring_run
 
 from racer_env.engine import Start
 from racer_viewer.replays import Trace, trace_replay
-from racer_viewer.timing import Stopwatch, Timings
+from racer_viewer.timing import Stopwatch, TraceTimings
 
 COLUMNS = ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks")
 
@@ -19,7 +19,7 @@ def clock(trace: Trace) -> Stopwatch:
 @pytest.mark.parametrize("start", [Start(), Start(arc=(0.35, 0.35))])
 def test_every_tick_has_the_times_that_were_shown_while_it_was_driven(start: Start) -> None:
     trace = trace_replay(ring_run(900, start=start))
-    timings, followed = Timings(trace.rows, trace.gate_rows, clock(trace)), clock(trace)
+    timings, followed = TraceTimings(trace.rows, trace.gate_rows, clock(trace)), clock(trace)
     assert len(trace.laps) >= 2
     for tick, row in enumerate(trace.rows):
         followed.tick(*(int(row[name]) for name in COLUMNS))
@@ -28,7 +28,7 @@ def test_every_tick_has_the_times_that_were_shown_while_it_was_driven(start: Sta
 
 def test_any_tick_of_a_long_run_is_found_at_once() -> None:
     trace = trace_replay(ring_run(20_000))
-    timings = Timings(trace.rows, trace.gate_rows, clock(trace))
+    timings = TraceTimings(trace.rows, trace.gate_rows, clock(trace))
     begun = time.perf_counter()
     for tick in range(0, trace.ticks, 10):
         timings.at(tick)

@@ -12,7 +12,7 @@ from racer_env.errors import RacerError
 from racer_viewer.modes.screen import MENU_KEYS, Key, ListScreen, MessageScreen, Stage
 from racer_viewer.modes.train.end import MoreStepsScreen
 from racer_viewer.modes.train.run_facts import RunFacts, RunsLookout, best_policy, fastest_laps
-from racer_viewer.modes.waiting import Behind
+from racer_viewer.modes.waiting import BackgroundTask
 from racer_viewer.render.plots import SmallCurve
 from racer_viewer.training.run_folder import remove_run
 from racer_viewer.training.run_lock import running_learner
@@ -56,7 +56,7 @@ class RunsScreen(ListScreen):
         self._facts: list[RunFacts] = []
         self._marked: list[Path] = []
         self._small = SmallCurve(app.theme)
-        self._work: Behind[str] | None = None
+        self._work: BackgroundTask[str] | None = None
         self._working = ""
         self.list.columns = COLUMNS
         self._fill()
@@ -177,7 +177,7 @@ class RunsScreen(ListScreen):
         if self._work is not None:
             self.app.say(f"{self._working} first")
             return
-        self._working, self._work = words, Behind(work, "racer-work-on-run")
+        self._working, self._work = words, BackgroundTask(work, "racer-work-on-run")
         self.app.say(f"{words} ...")
 
     def _look_at_work(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pygame
 
-from racer_viewer.modes.controls import Wheel
+from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.race_view import DrivingScreen
 from racer_viewer.modes.screen import Key, Screen, Stage, draw_keys
@@ -59,7 +59,7 @@ class TrainScreen(DrivingScreen):
         self.timeline = Timeline(1, steps_in_words, self.policy.choose_at, self._press)
         self.pictures, self._status = TrainPictures(app, patient), TrainStatus(self, patient)
         self._prepare_ground((round(app.height * USUAL_SHAPE), app.height))
-        self._events, self._wheel = EventPanel(), Wheel()
+        self._events, self._wheel = EventPanel(), SteeringInput()
         self._waited = 0
         self._again: PolicySwarm | None = None
         self._mouse = TrainMouse(self)

@@ -14,7 +14,7 @@ from racer_viewer.modes.screen import MessageScreen, Stage
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.tensorboard import show_tensorboard
-from racer_viewer.modes.waiting import open_behind, open_safely
+from racer_viewer.modes.waiting import open_in_background, open_safely
 from racer_viewer.runtime import can_train, how_to_train
 from racer_viewer.training.config import DEFAULT_PRESET, PRESETS, RunConfig, preset
 from racer_viewer.training.run_monitor import WatchedRun
@@ -51,16 +51,18 @@ def open_training(
 
 def open_run(app: Stage, folder: Path, compared: Sequence[Path] = (), opened: Opened = _nobody) -> None:
     """See a run that is learning, or that has learned, with the curves of others over its own."""
-    _open_behind(app, f"Opening {folder.name}", lambda: WatchedRun.attach(folder), WatchedRun.detach, compared, opened)
+    _open_in_background(
+        app, f"Opening {folder.name}", lambda: WatchedRun.attach(folder), WatchedRun.detach, compared, opened
+    )
 
 
 def resume_run(app: Stage, folder: Path, timesteps: int | None = None, opened: Opened = _nobody) -> None:
     """Learn on from the last that was saved, to so many steps in all; None is what it was told to."""
     words = f"Resuming {folder.name}"
-    _open_behind(app, words, lambda: WatchedRun.go_on(folder, timesteps), WatchedRun.close, opened=opened)
+    _open_in_background(app, words, lambda: WatchedRun.go_on(folder, timesteps), WatchedRun.close, opened=opened)
 
 
-def _open_behind(
+def _open_in_background(
     app: Stage,
     words: str,
     open_it: Callable[[], WatchedRun],
@@ -69,7 +71,7 @@ def _open_behind(
     opened: Opened = _nobody,
 ) -> None:
     """undo: what becomes of the run if the user leaves before it is there."""
-    open_behind(app, words, open_it, lambda run: _screen_of(app, run, compared, opened), undo)
+    open_in_background(app, words, open_it, lambda run: _screen_of(app, run, compared, opened), undo)
 
 
 def _screen_of(app: Stage, run: WatchedRun, compared: Sequence[Path], opened: Opened) -> TrainScreen:

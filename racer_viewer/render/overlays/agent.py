@@ -23,8 +23,8 @@ from racer_viewer.render.overlays.panel import (
     fill_bar,
     round_up,
 )
-from racer_viewer.snapshot import Thought
-from racer_viewer.timing import NONE, signed
+from racer_viewer.snapshot import PolicyInsight
+from racer_viewer.timing import NO_TIME, signed
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour
 
 ACTIONS = ("steer", "throttle", "brake")
@@ -98,7 +98,7 @@ class AgentPanel(Panel):
         self._rays: dict[tuple[int, int], tuple[pygame.Surface, tuple[int, int]]] = {}
 
     def draw_moving(self, board: pygame.Surface, view: View) -> None:
-        thought = view.snapshot.thought
+        thought = view.snapshot.insight
         if thought is None:
             return
         self._draw_value(board, thought.value)
@@ -108,7 +108,7 @@ class AgentPanel(Panel):
         self._draw_shares(board, shares(thought))
 
     def _draw_value(self, board: pygame.Surface, value: float | None) -> None:
-        known = NONE if value is None else signed(value)
+        known = NO_TIME if value is None else signed(value)
         if self._trace is None:
             self.letters.figure(board, known, self.right, self._value_top, self.palette.text)
         else:
@@ -189,7 +189,7 @@ class AgentPanel(Panel):
         return self._rays[number, level]
 
 
-def shares(thought: Thought) -> Floats:
+def shares(thought: PolicyInsight) -> Floats:
     """(14,) how much each input has to say now, all together 1.
 
     That is how far it could move the actions: what a change over the whole range of the input would do to each of

@@ -9,7 +9,7 @@ import pygame
 
 from racer_env.engine import Track
 from racer_viewer.render.overlays.panel import EDGE, WIDTH, Letters, Panel, View
-from racer_viewer.snapshot import Look
+from racer_viewer.snapshot import CarStyle
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour
 
 HEIGHT, COMPACT_HEIGHT = 176, 112
@@ -46,7 +46,7 @@ class CircuitMap(Panel):
         order = [number for number in range(len(xs)) if number != snapshot.focus]
         placed = []
         for number in (*order, snapshot.focus):
-            dot = self._dot(snapshot.looks[number], number == snapshot.focus)
+            dot = self._dot(snapshot.styles[number], number == snapshot.focus)
             half = dot.get_width() // 2
             placed.append((dot, (xs[number] - half, ys[number] - half)))
         board.fblits(placed)
@@ -97,7 +97,7 @@ class CircuitMap(Panel):
             pygame.draw.line(canvas, colour, middle - across, middle + across, SMOOTHING * self.px(thickness))
         return pygame.transform.smoothscale(canvas, self.size)
 
-    def _dot(self, look: Look, followed: bool) -> pygame.Surface:
+    def _dot(self, look: CarStyle, followed: bool) -> pygame.Surface:
         key = look.colour, look.ghost, followed
         if key not in self._dots:
             self._dots[key] = _dot(look.colour, look.ghost, self._rim(followed), self._radius(followed), self.px(RIM))

@@ -217,7 +217,7 @@ def _kind(name: str, snapshot: Snapshot) -> int:
     """What the size of a panel depends on: the number of rows, or whether there is anything to show."""
     if name == "gaps":
         return min(ROWS, len(snapshot.gaps) - 1)
-    return int(name == "agent" and snapshot.thought is not None)
+    return int(name == "agent" and snapshot.insight is not None)
 
 
 def _made(name: str, compact: bool, kind: int, letters: Letters) -> Panel:

@@ -145,7 +145,7 @@ class History:
         if snapshot.track is not self._track or snapshot.focus != self._focus or step < self._step:
             self._clear()
         self._track, self._focus, self._step = snapshot.track, snapshot.focus, step
-        thought = snapshot.thought
+        thought = snapshot.insight
         self.ticks += 1
         _push(self.rewards, car["components"])
         _push(self.values, np.nan if thought is None or thought.value is None else thought.value)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pygame
 
 from racer_viewer.render.overlays.panel import EDGE, ROW, Letters, Panel, View, blend
-from racer_viewer.snapshot import Sector, Snapshot, Timing
-from racer_viewer.timing import NONE, lap_time, signed, signed_time
+from racer_viewer.snapshot import Snapshot
+from racer_viewer.timing import NO_TIME, SECTORS, Sector, Timing, lap_time, signed, signed_time
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour
 
 ROWS, COMPACT_ROWS = 7, 3
@@ -38,13 +38,13 @@ class GapsPanel(Panel):
         name_left = self.left + self.px(3.5 * DOT)
         room = self.right - self._figure_width - self.px(6) - name_left
         for row, number in enumerate(nearest(gaps, snapshot.focus, self._rows), start=1):
-            look, gap, top = snapshot.looks[number], gaps[number], self.top + row * self.row
+            look, gap, top = snapshot.styles[number], gaps[number], self.top + row * self.row
             middle = top + self.theme.line_height() // 2 - self.px(1)
             pygame.draw.aacircle(
                 board, look.colour, (self.left + self.px(DOT), middle), self.px(DOT), self.px(1.5) if look.ghost else 0
             )
             self.letters.word(board, self.letters.fitted(look.name, room), name_left, top, self.palette.text)
-            known = signed(gap) if math.isfinite(gap) else NONE
+            known = signed(gap) if math.isfinite(gap) else NO_TIME
             self.letters.figure(board, known, self.right, top, self.palette.text)
 
 
@@ -59,7 +59,6 @@ def _known_or_last(gap: float) -> float:
     return gap if math.isfinite(gap) else math.inf
 
 
-SECTORS = 3
 HEIGHT, COMPACT_HEIGHT = 132, 66
 LAP_TIME_SIZE = 44
 """Height of letters at scale 1 [px]."""
@@ -114,13 +113,13 @@ class TimingPanel(Panel):
         lap_end = self.left + self.theme.width("LAP ", TEXT_SMALL) + self.letters.figure_width("00", TEXT)
         lap_top = self._on_baseline(TEXT)
         self.letters.figure(self.plate, str(timing.lap), lap_end, lap_top, self.palette.text, TEXT)
-        delta = NONE if timing.delta is None else signed_time(timing.delta)
+        delta = NO_TIME if timing.delta is None else signed_time(timing.delta)
         top = self._row(0) if self._compact else self._row(1)
         self.letters.figure(self.plate, delta, self.right, top, self._verdict(timing.delta), TEXT)
         if self._compact:
             return
         for ticks, end in zip((timing.last, timing.best), self._ends, strict=False):
-            known = NONE if ticks is None else lap_time(ticks)
+            known = NO_TIME if ticks is None else lap_time(ticks)
             colour = self.palette.faint if ticks is None else self.palette.text
             self.letters.figure(self.plate, known, end, top, colour, TEXT)
         for number, end in enumerate(self._ends):
@@ -136,7 +135,7 @@ class TimingPanel(Panel):
         pygame.draw.rect(self.plate, ground, cell, border_radius=self.px(4))
         inset, upper = self.px(6), cell.top + self.px(5)
         self.letters.word(self.plate, f"S{number + 1}", cell.left + inset, upper, self.palette.faint)
-        time = NONE if sector.now is None else lap_time(sector.now)
+        time = NO_TIME if sector.now is None else lap_time(sector.now)
         shade = self.palette.faint if sector.now is None else self.palette.text
         self.letters.figure(self.plate, time, cell.right - inset, upper, shade)
         if difference is not None:

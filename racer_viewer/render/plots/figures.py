@@ -23,7 +23,8 @@ from racer_viewer.render.plots.axes import (
 )
 from racer_viewer.render.plots.drawing import EVERYWHERE
 from racer_viewer.render.plots.series import Content, Dots, Line, Mark, Stack, running_best
-from racer_viewer.run_history import SECTORS, Curves
+from racer_viewer.run_history import Curves
+from racer_viewer.timing import SECTORS
 from racer_viewer.ui.theme import Colour, Palette
 
 Floats = NDArray[np.float64]

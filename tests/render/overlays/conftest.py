@@ -9,7 +9,7 @@ import pytest
 
 from racer_env.engine import Simulation, Track, load_circuit
 from racer_viewer.render.overlays.panel import History, Letters, Panel, View
-from racer_viewer.snapshot import Look, Snapshot, Thought
+from racer_viewer.snapshot import CarStyle, PolicyInsight, Snapshot
 from racer_viewer.ui.theme import ORDINARY, Theme
 
 MakeSnapshot = Callable[..., Snapshot]
@@ -43,17 +43,17 @@ def snapshot_of(track: Track) -> MakeSnapshot:
         focus = fields.get("focus", 0)
         for name, value in changes.items():
             rows[name][focus] = value
-        looks = tuple(Look(f"Car {number}", ORDINARY.cars[number % 8]) for number in range(cars))
+        looks = tuple(CarStyle(f"Car {number}", ORDINARY.cars[number % 8]) for number in range(cars))
         return Snapshot(on, rows, **{"looks": looks} | fields)
 
     return make
 
 
 @pytest.fixture(scope="session")
-def thought() -> Thought:
+def thought() -> PolicyInsight:
     sensitivity = np.zeros((3, 14), np.float32)
     sensitivity[0, 4], sensitivity[1, 9], sensitivity[2, 13] = 1.0, 0.25, -0.25
-    return Thought(1.5, np.array([0.5, 0.25, 0.1], np.float32), sensitivity)
+    return PolicyInsight(1.5, np.array([0.5, 0.25, 0.1], np.float32), sensitivity)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from racer_env.engine import load_circuit
 from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.overlays.panel import TICKS, History
 from racer_viewer.render.overlays.reward import COLUMNS, stacked_columns
-from racer_viewer.snapshot import Snapshot, Thought
+from racer_viewer.snapshot import PolicyInsight, Snapshot
 from racer_viewer.ui.theme import COLOUR_BLIND, Theme
 
 MakeSnapshot = Callable[..., Snapshot]
@@ -36,10 +36,10 @@ def test_the_newest_tick_is_last(snapshot_of: MakeSnapshot) -> None:
     assert np.isnan(history.values).all()
 
 
-def test_what_the_agent_expected_is_remembered(snapshot_of: MakeSnapshot, thought: Thought) -> None:
+def test_what_the_agent_expected_is_remembered(snapshot_of: MakeSnapshot, thought: PolicyInsight) -> None:
     history = History()
-    history.tick(snapshot_of(thought=thought))
-    history.tick(snapshot_of(thought=dataclasses.replace(thought, value=None), step_count=1))
+    history.tick(snapshot_of(insight=thought))
+    history.tick(snapshot_of(insight=dataclasses.replace(thought, value=None), step_count=1))
     np.testing.assert_array_equal(history.values[-2:], [1.5, np.nan])
 
 
@@ -96,10 +96,10 @@ def test_a_full_column_never_changes_it_only_moves(snapshot_of: MakeSnapshot) ->
     assert len(seen) == 9
 
 
-def test_within_four_frames_everything_that_is_shown_is_new(snapshot_of: MakeSnapshot, thought: Thought) -> None:
-    old = snapshot_of(4, thought=thought, gaps=(0.0, 1.0, 2.0, 3.0))
+def test_within_four_frames_everything_that_is_shown_is_new(snapshot_of: MakeSnapshot, thought: PolicyInsight) -> None:
+    old = snapshot_of(4, insight=thought, gaps=(0.0, 1.0, 2.0, 3.0))
     new = snapshot_of(
-        4, step_count=1, thought=dataclasses.replace(thought, value=-3.0), gaps=(0.0, -1.0, -2.0, 5.0), speed=80.0,
+        4, step_count=1, insight=dataclasses.replace(thought, value=-3.0), gaps=(0.0, -1.0, -2.0, 5.0), speed=80.0,
         steer=0.5, brake=0.7, components=[5e-5, 0, 0, 0, 0, 0], surface=1, lap_ticks=50,
     )  # fmt: skip
     overlays, surface = Overlays(Theme(1.0)), pygame.Surface((1280, 720), depth=32)
@@ -114,8 +114,8 @@ def test_within_four_frames_everything_that_is_shown_is_new(snapshot_of: MakeSna
     np.testing.assert_array_equal(pygame.surfarray.array3d(surface), pygame.surfarray.array3d(wanted))
 
 
-def test_a_panel_that_was_hidden_comes_back_with_what_is_now(snapshot_of: MakeSnapshot, thought: Thought) -> None:
-    old, new = snapshot_of(thought=thought), snapshot_of(thought=dataclasses.replace(thought, value=-3.0))
+def test_a_panel_that_was_hidden_comes_back_with_what_is_now(snapshot_of: MakeSnapshot, thought: PolicyInsight) -> None:
+    old, new = snapshot_of(insight=thought), snapshot_of(insight=dataclasses.replace(thought, value=-3.0))
     overlays, surface = Overlays(Theme(1.0)), pygame.Surface((1280, 720), depth=32)
     overlays.draw(surface, old, ["agent"])
     overlays.draw(surface, new, [])

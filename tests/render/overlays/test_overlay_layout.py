@@ -20,7 +20,7 @@ from racer_viewer.render.overlays.overlays import (
     Wish,
     arrange,
 )
-from racer_viewer.snapshot import Snapshot, Thought
+from racer_viewer.snapshot import PolicyInsight, Snapshot
 from racer_viewer.ui.theme import MARGIN, Theme, fitting_scale
 
 SIZES = ((960, 540), (1280, 720), (1024, 768), (960, 1080), (2560, 1080), (3840, 2160))
@@ -40,11 +40,11 @@ def check_apart(rects: Iterable[pygame.Rect], window: tuple[int, int], margin: i
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("wanted", WANTED_SCALES)
 def test_panels_never_overlap_nor_leave_the_window(
-    size: tuple[int, int], wanted: float, snapshot_of: Callable[..., Snapshot], thought: Thought
+    size: tuple[int, int], wanted: float, snapshot_of: Callable[..., Snapshot], thought: PolicyInsight
 ) -> None:
     theme = Theme(fitting_scale(size, wanted))
     overlays, surface = Overlays(theme), pygame.Surface(size, depth=32)
-    race = snapshot_of(8, thought=thought, gaps=tuple(range(8)))
+    race = snapshot_of(8, insight=thought, gaps=tuple(range(8)))
     for shown in SUBSETS if size == (1280, 720) else SUBSETS[:: 9 if size[0] > 960 else 3]:
         for snapshot in (race, snapshot_of()):
             rects = overlays.draw(surface, snapshot, shown)
@@ -68,10 +68,10 @@ def test_a_window_with_no_room_for_letters_has_no_panels(snapshot_of: Callable[.
 
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (3840, 2160)])
 def test_at_the_natural_scale_there_is_room_for_everything(
-    size: tuple[int, int], snapshot_of: Callable[..., Snapshot], thought: Thought
+    size: tuple[int, int], snapshot_of: Callable[..., Snapshot], thought: PolicyInsight
 ) -> None:
     surface = pygame.Surface(size, depth=32)
-    race = snapshot_of(8, thought=thought, gaps=tuple(range(8)))
+    race = snapshot_of(8, insight=thought, gaps=tuple(range(8)))
     overlays = Overlays(Theme(fitting_scale(size)))
     assert len(overlays.draw(surface, race, OVERLAYS)) == len(OVERLAYS) + 2, "with the speed and the gaps"
     assert len(overlays.draw(surface, snapshot_of(), (*OVERLAYS, "rays"))) == len(OVERLAYS) + 1

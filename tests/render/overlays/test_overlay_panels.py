@@ -19,7 +19,8 @@ from racer_viewer.render.overlays.panel import History, Letters
 from racer_viewer.render.overlays.physics import FORCE_REACH, PhysicsPanel, forces_on
 from racer_viewer.render.overlays.reward import RewardPanel
 from racer_viewer.render.overlays.timing import GapsPanel, TimingPanel, nearest
-from racer_viewer.snapshot import Look, Sector, Snapshot, Thought, Timing
+from racer_viewer.snapshot import CarStyle, PolicyInsight, Snapshot
+from racer_viewer.timing import Sector, Timing
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, Theme
 
 MakeSnapshot = Callable[..., Snapshot]
@@ -135,7 +136,7 @@ def test_the_sums_of_the_episode_are_written(snapshot_of: MakeSnapshot, letters:
     assert changed[:, 0].min() > panel.bars[0].right
 
 
-def test_shares_of_what_matters_sum_up_to_one_and_follow_the_ranges(thought: Thought) -> None:
+def test_shares_of_what_matters_sum_up_to_one_and_follow_the_ranges(thought: PolicyInsight) -> None:
     parts = shares(thought)
     assert parts.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(parts[[4, 9, 13]], [0.5, 0.25, 0.25])
@@ -144,10 +145,10 @@ def test_shares_of_what_matters_sum_up_to_one_and_follow_the_ranges(thought: Tho
 
 
 def test_agent_bars_are_as_long_as_spread_and_shares(
-    snapshot_of: MakeSnapshot, letters: Letters, thought: Thought, show: Show, length: Length
+    snapshot_of: MakeSnapshot, letters: Letters, thought: PolicyInsight, show: Show, length: Length
 ) -> None:
     panel = AgentPanel(letters, False)
-    picture = show(panel, snapshot_of(thought=thought))
+    picture = show(panel, snapshot_of(insight=thought))
     assert panel.spread_axis.reach == panel.share_axis.reach == pytest.approx(0.5)
     for bar, spread in zip(panel.spread_bars, (0.5, 0.25, 0.1), strict=True):
         assert length(picture, bar, ORDINARY.series[1]) == pytest.approx(bar.width * spread / 0.5, abs=1.0)
@@ -162,7 +163,7 @@ def test_the_ray_that_matters_is_lit_on_its_side(
     sensitivity = np.zeros((3, 14), np.float32)
     sensitivity[0, ray] = 1.0
     panel = AgentPanel(letters, True)
-    picture = show(panel, snapshot_of(thought=Thought(None, None, sensitivity)))
+    picture = show(panel, snapshot_of(insight=PolicyInsight(None, None, sensitivity)))
     lit = np.argwhere((picture == ACCENT).all(axis=2))
     fan_middle = panel.left + panel.px(92) // 2
     assert len(lit) > 30
@@ -170,19 +171,19 @@ def test_the_ray_that_matters_is_lit_on_its_side(
 
 
 def test_an_agent_without_value_and_spread_is_shown_too(
-    snapshot_of: MakeSnapshot, letters: Letters, thought: Thought, show: Show, length: Length
+    snapshot_of: MakeSnapshot, letters: Letters, thought: PolicyInsight, show: Show, length: Length
 ) -> None:
     panel = AgentPanel(letters, False)
-    bare = snapshot_of(thought=dataclasses.replace(thought, value=None, spread=None))
+    bare = snapshot_of(insight=dataclasses.replace(thought, value=None, spread=None))
     picture = show(panel, bare)
     assert all(length(picture, bar, ORDINARY.series[1]) == 0 for bar in panel.spread_bars)
     assert length(picture, panel.share_bars[0], ACCENT) > 0
 
 
-def test_where_no_agent_drives_one_line_says_so(snapshot_of: MakeSnapshot, thought: Thought) -> None:
+def test_where_no_agent_drives_one_line_says_so(snapshot_of: MakeSnapshot, thought: PolicyInsight) -> None:
     surface, overlays = pygame.Surface((1280, 720), depth=32), Overlays(Theme(1.0))
     (nobody,) = overlays.draw(surface, snapshot_of(), ["agent"])
-    (agent,) = overlays.draw(surface, snapshot_of(thought=thought), ["agent"])
+    (agent,) = overlays.draw(surface, snapshot_of(insight=thought), ["agent"])
     assert nobody.height < agent.height / 4
 
 
@@ -305,11 +306,11 @@ def test_gaps_have_a_dot_in_the_colour_of_each_car(snapshot_of: MakeSnapshot, le
     picture = show(panel, snapshot)
     rows = []
     for number in (1, 2, 3):
-        dot = np.argwhere((picture == snapshot.looks[number].colour).all(axis=2))
+        dot = np.argwhere((picture == snapshot.styles[number].colour).all(axis=2))
         assert len(dot) > 10
         rows.append(dot[:, 1].mean())
     assert rows == sorted(rows)
-    assert count(picture, snapshot.looks[0].colour) == 0
+    assert count(picture, snapshot.styles[0].colour) == 0
 
 
 @pytest.mark.parametrize("compact", [False, True])
@@ -318,11 +319,11 @@ def test_the_dot_on_the_map_is_where_the_car_is(
     compact: bool, scale: float, track: Track, snapshot_of: MakeSnapshot, show: Show
 ) -> None:
     panel = CircuitMap(Letters(Theme(scale)), compact)
-    look = Look("You", (255, 0, 255))
+    look = CarStyle("You", (255, 0, 255))
     places = []
     for gate in track.gates[::7]:
         x, y = float(gate[4]), float(gate[5])
-        picture = show(panel, snapshot_of(x=x, y=y, looks=(look,)))
+        picture = show(panel, snapshot_of(x=x, y=y, styles=(look,)))
         dot = np.argwhere((picture == look.colour).all(axis=2))
         assert len(dot) > 8 * scale
         np.testing.assert_allclose(dot.mean(axis=0), panel.place(x, y), atol=1.0)
@@ -343,7 +344,7 @@ def test_a_ghost_is_hollow_and_the_followed_car_is_larger_and_on_top(track: Trac
     cars = np.repeat(np.array(Simulation(track).cars), 3)
     cars["x"], cars["y"] = track.gates[[3, 12, 21], 4], track.gates[[3, 12, 21], 5]
     colours = (255, 0, 255), (0, 255, 255), (255, 255, 0)
-    looks = Look("a", colours[0]), Look("b", colours[1], ghost=True), Look("c", colours[2])
+    looks = CarStyle("a", colours[0]), CarStyle("b", colours[1], ghost=True), CarStyle("c", colours[2])
     panel = CircuitMap(Letters(Theme(2.0)), False)
     picture = show(panel, Snapshot(track, cars, looks, focus=2))
     middles = [picture[tuple(round(value) for value in panel.place(car["x"], car["y"]))] for car in cars]
@@ -374,11 +375,11 @@ def test_another_palette_has_its_own_good_and_bad(snapshot_of: MakeSnapshot, sho
     assert count(picture, GOOD) == 0
 
 
-def test_everything_is_drawn_in_a_fraction_of_a_frame(snapshot_of: MakeSnapshot, thought: Thought) -> None:
+def test_everything_is_drawn_in_a_fraction_of_a_frame(snapshot_of: MakeSnapshot, thought: PolicyInsight) -> None:
     overlays, surface = Overlays(Theme(1.0)), pygame.Surface((1280, 720), depth=32)
     took = []
     for step in range(60):
-        snapshot = snapshot_of(8, step_count=step, thought=thought, gaps=tuple(range(8)), components=[1e-3] * 6)
+        snapshot = snapshot_of(8, step_count=step, insight=thought, gaps=tuple(range(8)), components=[1e-3] * 6)
         overlays.tick(snapshot)
         start = time.perf_counter()
         overlays.draw(surface, snapshot, OVERLAYS)

@@ -129,13 +129,13 @@ def _see_run(options: argparse.Namespace) -> Callable[[Stage], None]:
 
 def _check_resume(options: argparse.Namespace, data: Path) -> Path:
     """The folder of a run that can go on, or the model of it to go on from."""
-    from racer_viewer.training.run_folder import config_to_go_on, folder_of
-    from racer_viewer.training.run_lock import check_nobody_learns
+    from racer_viewer.training.run_folder import folder_of, resumed_config
+    from racer_viewer.training.run_lock import check_not_running
 
     path: Path = options.resume
     where = path if path.is_file() else run_folder(path, data)
-    check_nobody_learns(folder_of(where))
-    config_to_go_on(where, options.timesteps)
+    check_not_running(folder_of(where))
+    resumed_config(where, options.timesteps)
     return where
 
 

@@ -17,7 +17,7 @@ UNKNOWN = -1.0
 
 
 @dataclass(frozen=True)
-class Event:
+class RunEvent:
     """Something that happened.
 
     steps: that all cars together had made. seconds: since the run began, without pauses.
@@ -31,7 +31,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class RunHistory:
     """A run as far as it is.
 
     name: of the run.
@@ -51,7 +51,7 @@ class Curves:
     values: Mapping[str, Floats] = field(default_factory=dict)
     laps: Floats = field(default_factory=lambda: np.zeros((0, 2)))
     sectors: Floats = field(default_factory=lambda: np.zeros((0, 1 + SECTORS)))
-    events: tuple[Event, ...] = ()
+    events: tuple[RunEvent, ...] = ()
     policies: Floats = field(default_factory=lambda: np.zeros(0))
     circuits: tuple[str, ...] = ()
     lap_circuits: Floats = field(default_factory=lambda: np.zeros(0))

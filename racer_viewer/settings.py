@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from racer_viewer.paths import written_whole
+from racer_viewer.paths import atomic_write
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS
 
 Units = Literal["units/s", "km/h", "mph"]
@@ -70,7 +70,7 @@ class SettingsFile:
     def save(self, settings: Settings) -> None:
         """What cannot be written is not worth an interruption: `problem` has it."""
         try:
-            with written_whole(self.path) as temporary:
+            with atomic_write(self.path) as temporary:
                 temporary.write_bytes(msgspec.json.format(msgspec.json.encode(settings)))
         except OSError as error:
             self.problem = f"Settings could not be saved: {error.strerror or error}"

@@ -6,7 +6,7 @@
 from racer_viewer.agents.agent import Agent, AgentInfo
 from racer_viewer.agents.archive import AgentError
 from racer_viewer.agents.load import CHAMPION, agent_of_arrays, bundled_models, load_agent, models_folder
-from racer_viewer.agents.stats import Running, Statistics, restore_stats, stats_of
+from racer_viewer.agents.stats import RunningStats, Statistics, restore_stats, stats_of
 from racer_viewer.agents.stats_files import find_stats, load_stats, save_stats
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "Agent",
     "AgentError",
     "AgentInfo",
-    "Running",
+    "RunningStats",
     "Statistics",
     "agent_of_arrays",
     "bundled_models",

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from racer_viewer.agents.archive import AgentError
 from racer_viewer.agents.networks import Floats
 from racer_viewer.agents.policies import OBSERVATION_SIZE, GaussianPolicy, Policy
-from racer_viewer.agents.sb3_model import Description
+from racer_viewer.agents.sb3_model import ModelDescription
 from racer_viewer.agents.stats import Normaliser
 
 
@@ -43,7 +43,7 @@ class AgentInfo:
     parameters: int | None = None
     timesteps: int | None = None
 
-    def of_policy(self, policy: GaussianPolicy, description: Description, parameters: int) -> AgentInfo:
+    def of_policy(self, policy: GaussianPolicy, description: ModelDescription, parameters: int) -> AgentInfo:
         """The same, with what is known of a policy of PPO or SAC."""
         return replace(
             self,

@@ -22,7 +22,13 @@ from racer_viewer.agents.networks import Floats
 from racer_viewer.agents.onnx_policy import OnnxPolicy
 from racer_viewer.agents.pickles import TensorFile
 from racer_viewer.agents.policies import OBSERVATION_SIZE, Policy
-from racer_viewer.agents.sb3_model import MAX_DESCRIPTION_BYTES, SUPPORTED, Description, build_policy, read_description
+from racer_viewer.agents.sb3_model import (
+    MAX_DESCRIPTION_BYTES,
+    SUPPORTED,
+    ModelDescription,
+    build_policy,
+    read_description,
+)
 from racer_viewer.agents.stats import Normaliser, Statistics
 from racer_viewer.agents.stats_files import find_stats, load_stats
 
@@ -147,7 +153,7 @@ class ArrayTensors:
 
 
 def agent_of_arrays(
-    arrays: Mapping[str, Floats], description: Description, stats: Statistics, info: AgentInfo
+    arrays: Mapping[str, Floats], description: ModelDescription, stats: Statistics, info: AgentInfo
 ) -> Agent:
     """The agent that these tensors and this normalisation are; `info` tells where they are from."""
     with np.errstate(over="ignore"):

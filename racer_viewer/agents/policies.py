@@ -30,7 +30,7 @@ LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 """Where SAC limits the logarithm of its deviation."""
 
 
-class Noise(Protocol):
+class ActionNoise(Protocol):
     """`features` are the last hidden layer's values, of one row or of many."""
 
     @property
@@ -162,7 +162,7 @@ class GaussianPolicy:
 
     actor: Network
     critic: Network | None
-    noise: Noise
+    noise: ActionNoise
     box: ActionBox
     squashed: bool
     mean_limit: float | None

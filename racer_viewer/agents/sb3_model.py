@@ -21,10 +21,10 @@ from racer_viewer.agents.policies import (
     ACTION_SIZE,
     OBSERVATION_SIZE,
     ActionBox,
+    ActionNoise,
     FixedNoise,
     GaussianPolicy,
     LearnedNoise,
-    Noise,
     StateNoise,
 )
 
@@ -49,7 +49,7 @@ OTHER_MODELS = {
 
 
 @dataclass(frozen=True)
-class Description:
+class ModelDescription:
     """What cannot be seen from the tensors.
 
     action_low, action_high: None where the file does not say.
@@ -67,7 +67,7 @@ class Description:
     timesteps: int | None
 
 
-def read_description(data: bytes) -> Description:
+def read_description(data: bytes) -> ModelDescription:
     """The plain fields of the JSON that stable-baselines3 writes. A model of another kind is refused here."""
     fields = _parse(data)
     algorithm = _algorithm(fields)
@@ -75,7 +75,7 @@ def read_description(data: bytes) -> Description:
     low, high = _action_limits(fields.get("action_space"))
     _check_extractor(settings)
     timesteps = fields.get("num_timesteps")
-    return Description(
+    return ModelDescription(
         algorithm=algorithm,
         activation=_activation(settings, algorithm),
         squash_output=settings.get("squash_output") is True,
@@ -184,7 +184,7 @@ class Tensors(Protocol):
         ...
 
 
-def build_policy(tensors: Tensors, description: Description) -> tuple[GaussianPolicy, int]:
+def build_policy(tensors: Tensors, description: ModelDescription) -> tuple[GaussianPolicy, int]:
     """The policy of a PPO or SAC model, and how many learned numbers it has.
 
     Every tensor but those of SAC's critics is used, or the model is refused.
@@ -236,7 +236,7 @@ class _Parts:
             raise AgentError(f"has parts beyond an MlpPolicy: {shown(', '.join(self._unused))}; {SUPPORTED}")
 
 
-def _ppo(parts: _Parts, description: Description) -> GaussianPolicy:
+def _ppo(parts: _Parts, description: ModelDescription) -> GaussianPolicy:
     shared = parts.layers("mlp_extractor.shared_net")
     actor = _network(
         (*shared, *parts.layers("mlp_extractor.policy_net")), parts.layer("action_net"), description.activation
@@ -252,12 +252,12 @@ def _ppo(parts: _Parts, description: Description) -> GaussianPolicy:
     return GaussianPolicy(actor, critic, noise, _box(description, squashed), squashed, mean_limit=None)
 
 
-def _sac(parts: _Parts, description: Description) -> GaussianPolicy:
+def _sac(parts: _Parts, description: ModelDescription) -> GaussianPolicy:
     clips_mean = "actor.mu.0.weight" in parts
     head = parts.layer("actor.mu.0" if clips_mean else "actor.mu")
     actor = _network(parts.layers("actor.latent_pi"), head, description.activation)
     _check_sizes(actor)
-    noise: Noise
+    noise: ActionNoise
     if "actor.log_std" in parts:
         noise = _parameter_noise(parts.take("actor.log_std"), actor, description)
     else:
@@ -282,7 +282,7 @@ def _check_sizes(actor: Network) -> None:
         raise AgentError(f"gives {actor.head.outputs} actions; a racing agent gives {ACTION_SIZE}")
 
 
-def _parameter_noise(log_std: Floats, actor: Network, description: Description) -> Noise:
+def _parameter_noise(log_std: Floats, actor: Network, description: ModelDescription) -> ActionNoise:
     """One number an action, or with gSDE one for each feature, of every action or of all together."""
     features = actor.head.inputs
     if log_std.shape not in ((ACTION_SIZE,), (features, ACTION_SIZE), (features, 1)):
@@ -301,7 +301,7 @@ def _expln(log_std: Floats) -> Floats:
     return np.where(log_std <= 0.0, np.exp(np.minimum(log_std, np.float32(0.0))), np.log1p(positive) + 1.0)
 
 
-def _box(description: Description, squashed: bool) -> ActionBox:
+def _box(description: ModelDescription, squashed: bool) -> ActionBox:
     low = ACTION_LOW if description.action_low is None else np.array(description.action_low, np.float32)
     high = ACTION_HIGH if description.action_high is None else np.array(description.action_high, np.float32)
     if low.shape != (ACTION_SIZE,) or high.shape != (ACTION_SIZE,) or not (low <= high).all():

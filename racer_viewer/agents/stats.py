@@ -16,7 +16,7 @@ DEFAULT_GAMMA = 0.99
 
 
 @dataclass(frozen=True, eq=False)
-class Running:
+class RunningStats:
     """Mean and variance of what was seen so far, and how much that was."""
 
     mean: NDArray[np.float64]
@@ -42,8 +42,8 @@ class Statistics:
     gamma: the discount of the returns.
     """
 
-    observations: Running | None
-    returns: Running | None = None
+    observations: RunningStats | None
+    returns: RunningStats | None = None
     clip_obs: float = DEFAULT_CLIP
     clip_reward: float = DEFAULT_CLIP
     epsilon: float = DEFAULT_EPSILON
@@ -110,12 +110,12 @@ class Normaliser:
         return np.where(np.abs(scaled) < self._limit, self._scale, 0.0).astype(np.float32)
 
 
-def _running(running_mean_std: Any) -> Running:
+def _running(running_mean_std: Any) -> RunningStats:
     mean, var = (np.array(number, np.float64) for number in (running_mean_std.mean, running_mean_std.var))
-    return Running(mean, var, float(running_mean_std.count))
+    return RunningStats(mean, var, float(running_mean_std.count))
 
 
-def _restore(running: Running, running_mean_std: Any) -> None:
+def _restore(running: RunningStats, running_mean_std: Any) -> None:
     if np.shape(running_mean_std.mean) != running.mean.shape:
         raise AgentError(
             f"the statistics are of {running.mean.size} values, but {np.size(running_mean_std.mean)} are normalised"

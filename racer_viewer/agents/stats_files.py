@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from racer_viewer.agents import pickles
 from racer_viewer.agents.archive import AgentError, Archive, read_file, shown
 from racer_viewer.agents.pickles import MAX_PICKLE_BYTES, Record, read_pickle
-from racer_viewer.agents.stats import Running, Statistics, stats_of
+from racer_viewer.agents.stats import RunningStats, Statistics, stats_of
 
 VEC_NORMALIZE = "stable_baselines3.common.vec_env.vec_normalize.VecNormalize"
 RUNNING_MEAN_STD = "stable_baselines3.common.running_mean_std.RunningMeanStd"
@@ -164,10 +164,10 @@ def _read_npz(data: bytes) -> Statistics:
         raise AgentError(f"is damaged ({error})") from error
 
 
-def _npz_running(fields: Mapping[str, NDArray[np.float64]], prefix: str) -> Running | None:
+def _npz_running(fields: Mapping[str, NDArray[np.float64]], prefix: str) -> RunningStats | None:
     if f"{prefix}_mean" not in fields:
         return None
-    return Running(fields[f"{prefix}_mean"], fields[f"{prefix}_var"], float(fields[f"{prefix}_count"]))
+    return RunningStats(fields[f"{prefix}_mean"], fields[f"{prefix}_var"], float(fields[f"{prefix}_count"]))
 
 
 def _read_array(data: bytes) -> NDArray[np.float64]:
@@ -203,7 +203,7 @@ def _read_json(data: bytes) -> Statistics:
         raise AgentError(f"has no {shown(error.args[0])}") from error
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise AgentError(f"is not a file of statistics ({error})") from error
-    return Statistics(Running(mean, var, 0.0), clip_obs=clip, epsilon=epsilon)
+    return Statistics(RunningStats(mean, var, 0.0), clip_obs=clip, epsilon=epsilon)
 
 
 def _write_atomically(path: Path, content: bytes) -> None:

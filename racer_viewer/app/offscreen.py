@@ -35,7 +35,7 @@ from racer_viewer.replays import Replay, trace_replay
 from racer_viewer.settings import SettingsFile
 from racer_viewer.sound import SoundStage
 from racer_viewer.training.run_lock import running_learner
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.intents import IDLE
 from racer_viewer.warmup import EngineRoom, prepare_engine
 
@@ -128,11 +128,11 @@ def film_training(
     stage.fit(size)
     if running_learner(folder) is not None:
         raise RacerError(f"{folder.name} is still learning: its film can be made when it has ended")
-    screen = TrainScreen(stage, WatchedRun.attach(folder), patient=True)
+    screen = TrainScreen(stage, RunMonitor.attach(folder), patient=True)
     stage.push(screen)
     screen.hide_keys()
     try:
-        count = len(screen.run.curves.policies)
+        count = len(screen.run.history.policies)
         if not count:
             raise RacerError(f"{folder} has no policies that could drive again: it was trained before they were kept")
         return _filmed(screen, path, size, _shots(count, seconds or USUAL_SECONDS), progress)

@@ -21,7 +21,7 @@ from racer_viewer.app.window import AHEAD, TICK, App
 from racer_viewer.bench.harness import describe_machine
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.training.config import preset
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.display import has_display
 
 LEAST_OF_HEADLESS = 0.95
@@ -68,7 +68,7 @@ def measure(rounds: int, seconds: float = PHASE_SECONDS) -> Figures:
         app = App(Path(folder))
         app.stage.room.wait()
         config = replace(preset("ppo"), timesteps=ENDLESS, name="bench", checkpoint_every=0, evaluate_every=0)
-        watched = WatchedRun.start(config, Path(folder) / "runs")
+        watched = RunMonitor.start(config, Path(folder) / "runs")
         try:
             screen = TrainScreen(app.stage, watched)
             app.stage.push(screen)
@@ -82,16 +82,16 @@ def measure(rounds: int, seconds: float = PHASE_SECONDS) -> Figures:
             app.close()
 
 
-def _wait_until_it_learns(app: App, watched: WatchedRun) -> None:
+def _wait_until_it_learns(app: App, watched: RunMonitor) -> None:
     end = time.monotonic() + START_SECONDS
-    while len(watched.curves.policies) < 3:
+    while len(watched.history.policies) < 3:
         if watched.state == "failed" or time.monotonic() > end:
             raise RacerError(watched.problem or "the learner does not start")
         app.frame(TICK)
         time.sleep(TICK)
 
 
-def _measure(app: App, watched: WatchedRun, rounds: int, seconds: float) -> Figures:
+def _measure(app: App, watched: RunMonitor, rounds: int, seconds: float) -> Figures:
     without, beside, ratios = [], [], []
     pictures: list[_Picture] = []
     for _ in range(rounds):
@@ -105,7 +105,7 @@ def _measure(app: App, watched: WatchedRun, rounds: int, seconds: float) -> Figu
     return Figures(describe_machine(), headless, preview, ratio, p50, p99, work_p50, work_p99, late)
 
 
-def _speed(watched: WatchedRun, phase: Callable[[], None]) -> float:
+def _speed(watched: RunMonitor, phase: Callable[[], None]) -> float:
     """Steps per second while something else goes on."""
     watched.swarm()
     steps, begin = watched.steps, time.perf_counter()

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from racer_env.errors import RacerError
-from racer_viewer.paths import written_whole
+from racer_viewer.paths import atomic_write
 
 MOMENTS_PER_SECOND = 60
 """Whatever the machine does."""
@@ -109,7 +109,7 @@ class PlacedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._writing = written_whole(path)
+        self._writing = atomic_write(path)
         self.temporary = self._writing.__enter__()
 
     def place(self) -> Path:

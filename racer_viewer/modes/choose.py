@@ -35,7 +35,7 @@ from racer_viewer.ui.item_list import Button, Choice, Column, Item, ItemList, Ro
 if TYPE_CHECKING:
     import pygame
 
-    from racer_viewer.replays.records import Entry
+    from racer_viewer.replays.records import RecordEntry
 
 LAPS = (1, 3, 5, 10, 0)
 RANDOM_SEEDS = 100_000
@@ -51,7 +51,7 @@ class CircuitChooser(ListScreen):
         super().__init__(app)
         self._card = CircuitCard()
         self._chosen_circuit = Choice("Circuit", "Left and right, or click", changed=self._take_circuit)
-        self._best: dict[str, Entry | None] = {}
+        self._best: dict[str, RecordEntry | None] = {}
         self.offer_circuits()
 
     @property
@@ -104,7 +104,7 @@ class CircuitChooser(ListScreen):
         self.app.change(circuit=self.where)
         self.circuit_changed()
 
-    def _record(self) -> Entry | None:
+    def _record(self) -> RecordEntry | None:
         """On the chosen circuit; a database that cannot be read is no reason not to drive."""
         try:
             return self.app.records.best(self.circuit)

@@ -21,7 +21,7 @@ from racer_viewer.settings import Settings
 from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL, Colour, Theme
 
 if TYPE_CHECKING:
-    from racer_viewer.replays.records import Entry
+    from racer_viewer.replays.records import RecordEntry
 
 MEDALS: dict[str, Colour] = {"gold": (255, 206, 72), "silver": (206, 212, 220), "bronze": (214, 142, 86)}
 """Colours, the best first."""
@@ -78,7 +78,7 @@ class CircuitCard:
         self._pictures: dict[tuple[str, tuple[int, int]], pygame.Surface] = {}
 
     def draw(
-        self, surface: pygame.Surface, theme: Theme, circuit: Circuit, area: pygame.Rect, best: Entry | None
+        self, surface: pygame.Surface, theme: Theme, circuit: Circuit, area: pygame.Rect, best: RecordEntry | None
     ) -> None:
         left = area.right + theme.px(40)
         room = pygame.Rect(left, area.y, surface.get_width() - left - theme.px(32), area.height)
@@ -101,7 +101,7 @@ class CircuitCard:
         self._draw_times(surface, theme, circuit, best, left, y)
 
     def _draw_times(
-        self, surface: pygame.Surface, theme: Theme, circuit: Circuit, best: Entry | None, x: int, y: int
+        self, surface: pygame.Surface, theme: Theme, circuit: Circuit, best: RecordEntry | None, x: int, y: int
     ) -> None:
         """Your best lap, and what earns a medal."""
         yours = f"record {lap_time(best.best_lap)} s ({best.driver})" if best else "no record yet"

@@ -20,7 +20,7 @@ from racer_env.engine import Track, circuits, load_circuit
 from racer_env.errors import ConfigError, RacerError
 from racer_viewer.agents import Agent, AgentError, AgentInfo, bundled_models, load_agent
 from racer_viewer.agents.load import bundled_tracks
-from racer_viewer.paths import written_whole
+from racer_viewer.paths import atomic_write
 from racer_viewer.replays import ENGINE_VERSION
 from racer_viewer.training.config import load_run_config
 from racer_viewer.training.evaluation import evaluate
@@ -169,7 +169,7 @@ class KeptTimes:
         self._laps[key] = laps
         kept = dict(list(self._laps.items())[-MOST_KEPT:])
         try:
-            with written_whole(self._path) as temporary:
+            with atomic_write(self._path) as temporary:
                 temporary.write_bytes(msgspec.json.encode(kept))
         except OSError:
             return

@@ -19,7 +19,7 @@ from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
 from racer_viewer.modes.link import BridgeAddress, Link
 from racer_viewer.render.overlays import lap_time
-from racer_viewer.replays import Recorder, Replay, ReplayError, Trace
+from racer_viewer.replays import Replay, ReplayError, ReplayRecorder, Trace
 from racer_viewer.snapshot import Cars, CarStyle, Colour, PolicyInsight, Snapshot, car_row
 from racer_viewer.timing import LapTime, Stopwatch
 
@@ -64,7 +64,7 @@ class RaceCar:
         self.stopwatch = Stopwatch(len(self.env.track.gates), to_beat)
         circuit = self.env.track.circuit
         assert circuit is not None
-        self._recorder = Recorder(circuit, config, start, seed, self.entrant.name)
+        self._recorder = ReplayRecorder(circuit, config, start, seed, self.entrant.name)
 
     def step(self, action: Action | None, drawn: bool) -> LapTime | None:
         """One tick, with the person's action or (None) the agent's, its mean or drawn. Returns a lap that it ended."""

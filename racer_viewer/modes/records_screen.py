@@ -10,8 +10,8 @@ from racer_viewer.modes.choose import CircuitChooser
 from racer_viewer.modes.replay_screen import open_runs
 from racer_viewer.modes.screen import Key, MessageScreen, Stage
 from racer_viewer.render.overlays import lap_time
-from racer_viewer.replays import MOST_COMPARED
-from racer_viewer.replays.records import Entry
+from racer_viewer.replays import MAX_COMPARED
+from racer_viewer.replays.records import RecordEntry
 from racer_viewer.ui.intents import Do, Intent
 from racer_viewer.ui.item_list import Button, Column, Item, ItemList, Row
 
@@ -45,7 +45,7 @@ class RecordsScreen(CircuitChooser):
             self._fill()
 
         self._chosen_circuit.changed = changed
-        self._entries: Sequence[Entry] = ()
+        self._entries: Sequence[RecordEntry] = ()
         self.list = ItemList((), COLUMNS)
         self._fill()
 
@@ -70,7 +70,7 @@ class RecordsScreen(CircuitChooser):
         rows: list[Item] = [self._row(place, entry) for place, entry in enumerate(self._entries, 1)]
         self.list.items = [self._chosen_circuit, *(rows or [Button(nothing, enabled=False)])]
 
-    def _row(self, place: int, entry: Entry) -> Row:
+    def _row(self, place: int, entry: RecordEntry) -> Row:
         clean = "clean" if entry.clean else "not clean"
         hint = f"{entry.laps} laps, best lap {clean}, {entry.date.astimezone():%Y-%m-%d %H:%M}; Enter to see it"
         cells = f"{lap_time(entry.best_lap)} s", str(entry.laps), f"{entry.date.astimezone():%Y-%m-%d}"
@@ -78,25 +78,25 @@ class RecordsScreen(CircuitChooser):
         row.on_mark = partial(self._mark, row)
         return row
 
-    def _entry(self) -> Entry | None:
+    def _entry(self) -> RecordEntry | None:
         number = self.list.chosen - 1
         return self._entries[number] if 0 <= number < len(self._entries) else None
 
-    def _marked(self) -> list[Entry]:
+    def _marked(self) -> list[RecordEntry]:
         rows = [item for item in self.list.items if isinstance(item, Row)]
         return [entry for entry, row in zip(self._entries, rows, strict=True) if row.marked]
 
     def _mark(self, row: Row, on: bool) -> None:
-        if len(self._marked()) > MOST_COMPARED:
+        if len(self._marked()) > MAX_COMPARED:
             row.marked = False
-            self.app.say(f"At most {MOST_COMPARED} at a time")
+            self.app.say(f"At most {MAX_COMPARED} at a time")
 
-    def _open(self, entry: Entry) -> None:
+    def _open(self, entry: RecordEntry) -> None:
         """This one, and beside it those that are marked."""
         entries = [entry, *(other for other in self._marked() if other != entry)]
         open_runs(self.app, lambda: [self.app.records.replay_of(each) for each in entries])
 
-    def _ask(self, entry: Entry) -> None:
+    def _ask(self, entry: RecordEntry) -> None:
         def delete() -> None:
             self.app.records.delete(entry)
             self.app.pop()

@@ -19,9 +19,9 @@ from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import (
     Comparison,
     Replay,
+    ReplayTracer,
     Standing,
     Trace,
-    Tracing,
     common_track,
     load_replay,
     trace_replay,
@@ -231,7 +231,7 @@ class TracingScreen(Screen):
 
     def __init__(self, app: Stage, replays: Sequence[Replay], track: Track) -> None:
         super().__init__(app)
-        self._tracings = [Tracing(replay, track) for replay in replays]
+        self._tracings = [ReplayTracer(replay, track) for replay in replays]
 
     def keys(self) -> Sequence[Key]:
         return (("Esc", "back"),)
@@ -243,7 +243,7 @@ class TracingScreen(Screen):
     def tick(self, controls: Controls) -> None:
         end = perf_counter() + PIECE_TIME
         for tracing in self._tracings:
-            while tracing.go_on(PIECE_TICKS):
+            while tracing.advance(PIECE_TICKS):
                 if perf_counter() > end:
                     return
         self.app.pop()
@@ -273,7 +273,7 @@ def _warnings(traces: Sequence[Trace]) -> str:
 
 
 def _warning(trace: Trace) -> str:
-    other, wrong = trace.replay.other_engine, trace.disagreement
+    other, wrong = trace.replay.engine_warning, trace.mismatch
     return "; ".join(part for part in (f"This was {other}" if other else "", wrong or "") if part)
 
 

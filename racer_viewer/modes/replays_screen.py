@@ -9,7 +9,7 @@ from pathlib import Path
 from racer_viewer.modes.replay_screen import open_replays
 from racer_viewer.modes.screen import Key, ListScreen, MessageScreen, Stage
 from racer_viewer.render.overlays import lap_time
-from racer_viewer.replays import MOST_COMPARED, ReplayFacts, ReplayFolder
+from racer_viewer.replays import MAX_COMPARED, ReplayFacts, ReplayFolder
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.item_list import Button, Column, Item, ItemList, Row
 
@@ -91,7 +91,7 @@ class ReplaysScreen(ListScreen):
         row.hint = path.name
         if isinstance(facts, ReplayFacts):
             row.label, row.cells = facts.circuit, _cells(facts)
-            row.hint = f"{path.name}: {facts.other_engine}" if facts.other_engine else path.name
+            row.hint = f"{path.name}: {facts.engine_warning}" if facts.engine_warning else path.name
         elif facts is not None:
             row.label, row.cells, row.hint = path.name, (facts,), f"{path.name}: {facts}"
 
@@ -102,11 +102,11 @@ class ReplaysScreen(ListScreen):
     def _mark(self, path: Path, on: bool) -> None:
         if not on:
             self._marked.remove(path)
-        elif len(self._marked) < MOST_COMPARED:
+        elif len(self._marked) < MAX_COMPARED:
             self._marked.append(path)
         else:
             self._rows[path].marked = False
-            self.app.say(f"At most {MOST_COMPARED} at a time")
+            self.app.say(f"At most {MAX_COMPARED} at a time")
 
     def _open(self, path: Path) -> None:
         """This one, and beside it those that are marked."""

@@ -3,7 +3,7 @@
 `trace_replay(load_replay("lap.racer"))` is every tick of it, to the bit. Importing this loads no engine.
 """
 
-from racer_viewer.replays.replay import ENGINE_VERSION, Recorder, Replay, ReplayError
+from racer_viewer.replays.replay import ENGINE_VERSION, Replay, ReplayError, ReplayRecorder
 from racer_viewer.replays.replay_file import (
     SUFFIX,
     ReplayFacts,
@@ -15,30 +15,30 @@ from racer_viewer.replays.replay_file import (
     save_replay,
 )
 from racer_viewer.replays.trace import (
-    MOST_COMPARED,
+    MAX_COMPARED,
     Comparison,
     Lap,
+    ReplayTracer,
     Standing,
     Trace,
-    Tracing,
     common_track,
     trace_replay,
 )
 
 __all__ = [
     "ENGINE_VERSION",
-    "MOST_COMPARED",
+    "MAX_COMPARED",
     "SUFFIX",
     "Comparison",
     "Lap",
-    "Recorder",
     "Replay",
     "ReplayError",
     "ReplayFacts",
     "ReplayFolder",
+    "ReplayRecorder",
+    "ReplayTracer",
     "Standing",
     "Trace",
-    "Tracing",
     "common_track",
     "file_name",
     "load_replay",

@@ -199,7 +199,7 @@ class CircuitKey:
 
 
 @dataclass(frozen=True)
-class Entry:
+class RecordEntry:
     """A record. `number` names it in its database; times are in ticks."""
 
     number: int
@@ -231,7 +231,7 @@ class Records:
         """A line for the screen if the file was damaged, and set aside, and a new one begun; else None."""
         return self._database.notice
 
-    def enter(self, replay: Replay, track: Track | None = None) -> Entry | None:
+    def enter(self, replay: Replay, track: Track | None = None) -> RecordEntry | None:
         """Drive a replay again and enter it. None if it is not among the best that are kept.
 
         track: that of its circuit, if it is built already.
@@ -243,11 +243,11 @@ class Records:
         data = replay_to_bytes(replay)
         return self._database.run(lambda database: self._enter(database, trace, data))
 
-    def best(self, circuit: Circuit | CircuitKey) -> Entry | None:
+    def best(self, circuit: Circuit | CircuitKey) -> RecordEntry | None:
         """The fastest record of a circuit, if there is one."""
         return next(iter(self.top(circuit, 1)), None)
 
-    def top(self, circuit: Circuit | CircuitKey, limit: int = 10) -> tuple[Entry, ...]:
+    def top(self, circuit: Circuit | CircuitKey, limit: int = 10) -> tuple[RecordEntry, ...]:
         """The records of a circuit, fastest best lap first; of equals, the older first."""
         query = f"SELECT {_COLUMNS} FROM record WHERE {_OF_CIRCUIT} {_RANKING} LIMIT ?"
         return self._read(query, (*_key_values(circuit), limit), _entry)
@@ -257,7 +257,7 @@ class Records:
         query = "SELECT DISTINCT circuit_id, fingerprint FROM record WHERE engine = ? ORDER BY circuit_id, fingerprint"
         return self._read(query, (ENGINE_VERSION,), lambda row: CircuitKey(*row))
 
-    def replay_of(self, entry: Entry) -> Replay:
+    def replay_of(self, entry: RecordEntry) -> Replay:
         """The replay that a record is."""
         query = f"SELECT CAST(replay AS BLOB) FROM record WHERE {_SAME}"
         found: tuple[bytes, ...] = self._read(query, _same(entry), lambda row: row[0])
@@ -265,7 +265,7 @@ class Records:
             raise RecordError("this record is no longer there")
         return replay_from_bytes(found[0])
 
-    def delete(self, entry: Entry) -> None:
+    def delete(self, entry: RecordEntry) -> None:
         """Take a record out; one that is not there is no error."""
         if self._database.exists:
             self._database.run(lambda database: database.execute(f"DELETE FROM record WHERE {_SAME}", _same(entry)))
@@ -276,7 +276,7 @@ class Records:
             return ()
         return self._database.run(lambda database: tuple(map(make, database.execute(query, values).fetchall())))
 
-    def _enter(self, database: sqlite3.Connection, trace: Trace, data: bytes) -> Entry | None:
+    def _enter(self, database: sqlite3.Connection, trace: Trace, data: bytes) -> RecordEntry | None:
         digest = hashlib.sha256(data).hexdigest()
         row = {**_values(trace), "engine": ENGINE_VERSION, "digest": digest, "replay": data}
         circuit = (row["engine"], row["circuit_id"], row["fingerprint"])
@@ -317,13 +317,13 @@ def _driven_again(replay: Replay, track: Track | None) -> Trace:
     """The trace of a replay that can be a record."""
     from racer_env.engine import Start
 
-    if replay.other_engine is not None:
-        raise RecordError(f"not a record: {replay.other_engine}")
+    if replay.engine_warning is not None:
+        raise RecordError(f"not a record: {replay.engine_warning}")
     if replay.start != Start():
         raise RecordError("not a record: it did not begin at rest on the start line")
     trace = trace_replay(replay, track)
-    if trace.disagreement is not None:
-        raise RecordError(f"not a record: {trace.disagreement}")
+    if trace.mismatch is not None:
+        raise RecordError(f"not a record: {trace.mismatch}")
     if not trace.laps:
         raise RecordError("not a record: no lap was finished")
     return trace
@@ -345,13 +345,15 @@ def _values(trace: Trace) -> dict[str, Any]:
     }
 
 
-def _entry(row: Any) -> Entry:
+def _entry(row: Any) -> RecordEntry:
     number, circuit_id, fingerprint, circuit_name, driver, best_lap, laps, clean, date = row
     try:
         when = datetime.fromisoformat(date)
     except (TypeError, ValueError) as error:
         raise DamagedError(str(error)) from None
-    return Entry(number, CircuitKey(circuit_id, fingerprint), circuit_name, driver, best_lap, laps, bool(clean), when)
+    return RecordEntry(
+        number, CircuitKey(circuit_id, fingerprint), circuit_name, driver, best_lap, laps, bool(clean), when
+    )
 
 
 def _date(date: datetime) -> str:
@@ -359,7 +361,7 @@ def _date(date: datetime) -> str:
     return date.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def _same(entry: Entry) -> tuple[int, str]:
+def _same(entry: RecordEntry) -> tuple[int, str]:
     return entry.number, _date(entry.date)
 
 

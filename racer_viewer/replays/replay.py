@@ -82,7 +82,7 @@ class Replay:
         return len(self.actions)
 
     @property
-    def other_engine(self) -> str | None:
+    def engine_warning(self) -> str | None:
         """A line for the screen if it was driven with another engine than this one, where it may drive differently."""
         if self.engine_version == ENGINE_VERSION:
             return None
@@ -92,7 +92,7 @@ class Replay:
         )
 
 
-class Recorder:
+class ReplayRecorder:
     """Collects a run tick by tick.
 
     After an hour it is full: what comes then is not kept, and the replay is of the first hour.

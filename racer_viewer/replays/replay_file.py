@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.errors import RacerError
-from racer_viewer.paths import written_whole
+from racer_viewer.paths import atomic_write
 from racer_viewer.replays.replay import MOST_TICKS, Floats, Replay, ReplayError
 
 SUFFIX = ".racer"
@@ -82,14 +82,14 @@ def save_replay(replay: Replay, path: Path) -> None:
     """Write a replay file; one that is there already is replaced as a whole or stays as it was."""
     data = replay_to_bytes(replay)
     try:
-        with written_whole(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_bytes(data)
     except OSError as error:
         raise ReplayError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def load_replay(path: Path) -> Replay:
-    """Read and check a replay file. One of another engine version is read too: see `Replay.other_engine`."""
+    """Read and check a replay file. One of another engine version is read too: see `Replay.engine_warning`."""
     try:
         return replay_from_bytes(_read(path))
     except ReplayError as error:
@@ -239,8 +239,8 @@ class ReplayFacts:
     laps: int
     ticks: int
     date: datetime
-    other_engine: str | None
-    """As `Replay.other_engine`."""
+    engine_warning: str | None
+    """As `Replay.engine_warning`."""
 
 
 @dataclass(frozen=True)
@@ -317,5 +317,5 @@ def _facts(replay: Replay) -> ReplayFacts:
         len(replay.laps),
         replay.ticks,
         replay.date,
-        replay.other_engine,
+        replay.engine_warning,
     )

@@ -105,7 +105,7 @@ class Trace:
         return self._gate_ticks(tick - int(self.rows["lap_ticks"][tick]), tick)
 
     @property
-    def disagreement(self) -> str | None:
+    def mismatch(self) -> str | None:
         """In a line, how this is not what the replay says that came of it; None if it is."""
         laps = tuple(lap.ticks for lap in self.laps)
         if laps != self.replay.laps:
@@ -141,7 +141,7 @@ class Trace:
         return tuple(ticks.tolist())
 
 
-class Tracing:
+class ReplayTracer:
     """A replay that is being driven again, as far as somebody has time for it; an hour of it takes some seconds.
 
     track: that of its circuit, if it is built already; building one takes a moment.
@@ -162,7 +162,7 @@ class Tracing:
         self._seen = np.zeros((replay.ticks + 1, self._simulation.result.observations.shape[1]), np.float32)
         self._rows[0], self._seen[0] = self._simulation.cars[0], self._simulation.result.observations[0]
 
-    def go_on(self, ticks: int) -> bool:
+    def advance(self, ticks: int) -> bool:
         """Drive so many ticks more, some 10 µs each; whether there are any left then."""
         simulation, rows = self._simulation, self._rows
         row_bytes = rows.view(np.uint8).reshape(len(rows), rows.itemsize)
@@ -181,7 +181,7 @@ class Tracing:
 
     def trace(self) -> Trace:
         """All of it; what was not driven yet is driven now."""
-        self.go_on(self.replay.ticks)
+        self.advance(self.replay.ticks)
         self._rows.flags.writeable = self._seen.flags.writeable = False
         return Trace(self.replay, self.track, self._rows, self._seen)
 
@@ -193,7 +193,7 @@ def trace_replay(replay: Replay, track: Track | None = None) -> Trace:
 
     A replay of another engine version is driven as this engine does it.
     """
-    return Tracing(replay, track).trace()
+    return ReplayTracer(replay, track).trace()
 
 
 @lru_cache(maxsize=TRACKS_KEPT)
@@ -219,7 +219,7 @@ def _listed(laps: tuple[int, ...]) -> str:
     return ", ".join(map(str, laps[:LAPS_LISTED])) + (", …" if len(laps) > LAPS_LISTED else "") + " ticks"
 
 
-MOST_COMPARED = 8
+MAX_COMPARED = 8
 """Runs at a time: more cannot be told apart."""
 
 
@@ -284,8 +284,8 @@ def common_track(replays: Sequence[Replay]) -> Track:
     """The track of all of them. Runs on different circuits, or too many, cannot be compared."""
     if not replays:
         raise ReplayError("there is no replay to show")
-    if len(replays) > MOST_COMPARED:
-        raise ReplayError(f"at most {MOST_COMPARED} replays can be compared at a time, not {len(replays)}")
+    if len(replays) > MAX_COMPARED:
+        raise ReplayError(f"at most {MAX_COMPARED} replays can be compared at a time, not {len(replays)}")
     first = replays[0]
     for other in replays[1:]:
         if _driven(other.circuit) != _driven(first.circuit):

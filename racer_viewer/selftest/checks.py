@@ -20,7 +20,7 @@ from racer_viewer.runtime import can_train, how_to_train
 from racer_viewer.selftest.recorded import TOLERANCE, compare
 from racer_viewer.training.config import preset
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 
 CIRCUIT = "track-01"
 SLOWEST_LAP = 9.0
@@ -85,7 +85,7 @@ def training(folder: Path) -> str:
     config = replace(
         preset("ppo"), name="selftest", tracks=(CIRCUIT,), timesteps=LEARNED_STEPS, n_steps=16, batch_size=512
     )
-    run = WatchedRun.start(config, folder / "runs")
+    run = RunMonitor.start(config, folder / "runs")
     try:
         _wait(lambda: run.state in ("finished", "failed", "stopped"), "the learner does not finish")
         if run.state != "finished":

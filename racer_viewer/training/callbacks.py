@@ -21,14 +21,14 @@ from stable_baselines3.common.logger import KVWriter
 from racer_env.engine import CAR, TICKS_PER_SECOND, Simulation
 from racer_env.errors import RacerError
 from racer_viewer.run_history import SWARM_CAR, Floats, Swarm
-from racer_viewer.training.car_feed import SwarmWriter
+from racer_viewer.training.car_feed import CarFeedWriter
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.control import DISCARD, LEFT, PACE, PAUSE, RESUME, SAVE, STOP, WEIGHTS, Orders
+from racer_viewer.training.control import DISCARD, LEFT, PACE, PAUSE, RESUME, SAVE, STOP, WEIGHTS, ControlServer
 from racer_viewer.training.lap_tracker import Spotter, tell
 from racer_viewer.training.metrics import RacerMetricsCallback, find_cars
-from racer_viewer.training.policy_log import Layout, PolicyKeeper, driving_tensors
+from racer_viewer.training.policy_log import PolicyLayout, PolicyLog, driving_tensors
 from racer_viewer.training.run_lock import Message
-from racer_viewer.training.run_log import Story
+from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.sb3 import Model
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class SwarmCallback(BaseCallback):
 
     def __init__(
         self,
-        writer: SwarmWriter,
+        writer: CarFeedWriter,
         track_names: tuple[str, ...],
         metrics: RacerMetricsCallback,
         watched: Callable[[], bool],
@@ -124,7 +124,7 @@ SLOWEST = 0.01
 class Conductor(BaseCallback):
     """Pauses, paces, changes weights, saves and ends a run. May wait within a tick."""
 
-    def __init__(self, run: Run, orders: Orders) -> None:
+    def __init__(self, run: Run, orders: ControlServer) -> None:
         super().__init__()
         self._run, self._orders = run, orders
         self._paused = False
@@ -212,7 +212,7 @@ class Conductor(BaseCallback):
 class StoryFigures(KVWriter):
     """Writes every figure of the logger into the story."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: RunLog) -> None:
         self._story = story
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
@@ -266,7 +266,7 @@ class Narrator(BaseCallback):
     metrics: must be called before this.
     """
 
-    def __init__(self, config: RunConfig, story: Story, metrics: RacerMetricsCallback, keeper: PolicyKeeper) -> None:
+    def __init__(self, config: RunConfig, story: RunLog, metrics: RacerMetricsCallback, keeper: PolicyLog) -> None:
         super().__init__()
         self._config, self._story, self._metrics, self._keeper = config, story, metrics, keeper
         self._updates = self._kept = -1
@@ -298,13 +298,13 @@ class Narrator(BaseCallback):
         return self._keeper.layout.encode(driving_tensors(self.model.policy.state_dict()), *_normalisation(self.model))
 
 
-def layout_of(config: RunConfig, model: Model) -> Layout:
+def layout_of(config: RunConfig, model: Model) -> PolicyLayout:
     """How the policies of a model are kept."""
     env = model.get_vec_normalize_env()
     assert env is not None, "a run normalises"
     tensors = driving_tensors(model.policy.state_dict())
     shapes: Mapping[str, tuple[int, ...]] = {name: tensor.shape for name, tensor in tensors.items()}
-    return Layout(config.algo, config.activation, float(env.clip_obs), float(env.epsilon), shapes)
+    return PolicyLayout(config.algo, config.activation, float(env.clip_obs), float(env.epsilon), shapes)
 
 
 def _normalisation(model: Any) -> tuple[Any, Any]:

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.paths import written_whole
+from racer_viewer.paths import atomic_write
 from racer_viewer.run_history import SWARM_CAR, Swarm
-from racer_viewer.training.run_files import SWARM_FILE
+
+CAR_FEED_FILE = "swarm.bin"
 
 _MAGIC, _VERSION = b"RSWM", 1
 _HEAD = np.dtype([("magic", "S4"), ("version", "<u4"), ("cars", "<u8"), ("counter", "<u8")])
@@ -34,15 +35,15 @@ def _layout(cars: int) -> np.dtype[np.void]:
     return np.dtype([("head", _HEAD), ("places", _place(cars), (2,))])
 
 
-class SwarmWriter:
+class CarFeedWriter:
     """Makes the file anew. It is written in full once: a disk that is full is an error now, and no crash later."""
 
     def __init__(self, folder: Path, cars: int) -> None:
         layout = _layout(cars)
         blank = np.zeros((), layout)
         blank["head"]["magic"], blank["head"]["version"], blank["head"]["cars"] = _MAGIC, _VERSION, cars
-        self._path = folder / SWARM_FILE
-        with written_whole(self._path) as temporary:
+        self._path = folder / CAR_FEED_FILE
+        with atomic_write(self._path) as temporary:
             temporary.write_bytes(blank.tobytes())
         with self._path.open("r+b") as file:
             self._memory = mmap.mmap(file.fileno(), layout.itemsize)
@@ -68,11 +69,11 @@ class SwarmWriter:
             return  # Windows keeps it for a window that looks at it; the next learner replaces it
 
 
-class SwarmReader:
+class CarFeedReader:
     """Looks at the file of a learner, from any thread. ValueError if it is none."""
 
     def __init__(self, folder: Path) -> None:
-        with (folder / SWARM_FILE).open("rb") as file:
+        with (folder / CAR_FEED_FILE).open("rb") as file:
             self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._lock = threading.Lock()
         self._last: tuple[Swarm, int] | None = None
@@ -120,12 +121,12 @@ SPEED_SECONDS = 3.0
 """Over which the steps per second are measured."""
 
 
-class SeenCars:
+class CarFeedMonitor:
     """Of a folder's learner. steps: of all cars together, when they were last looked at."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self.steps = folder, 0
-        self._reader: SwarmReader | None = None
+        self._reader: CarFeedReader | None = None
         self._speeds = deque[tuple[float, int]]()
 
     @property
@@ -151,7 +152,7 @@ class SeenCars:
         """How far they are."""
         if self._reader is None:
             try:
-                self._reader = SwarmReader(self._folder)
+                self._reader = CarFeedReader(self._folder)
             except (OSError, ValueError):
                 return
         latest = self._reader.read()

@@ -103,15 +103,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_of(options: argparse.Namespace, runs: Path) -> Run:
-    from racer_viewer.training.run_folder import config_to_go_on, find_checkpoint, folder_of
-    from racer_viewer.training.run_lock import check_nobody_learns
+    from racer_viewer.training.run_folder import find_checkpoint, folder_of, resumed_config
+    from racer_viewer.training.run_lock import check_not_running
 
     checkpoint = None
     if options.resume is not None:
         for folder in (folder_of(options.resume), runs / options.resume):
-            check_nobody_learns(folder)
+            check_not_running(folder)
         checkpoint = find_checkpoint(options.resume, runs)
-    config = config_of(options) if checkpoint is None else config_to_go_on(checkpoint.model, options.timesteps)
+    config = config_of(options) if checkpoint is None else resumed_config(checkpoint.model, options.timesteps)
     if options.engine == "ray":
         from racer_viewer.training.ray.run import RayRun
         from racer_viewer.training.ray.settings import DEFAULT_RUNNERS, Spread

@@ -29,8 +29,8 @@ from racer_viewer.training.run_lock import (
     CONNECTION_ERRORS,
     HOST,
     Address,
-    Claim,
     Message,
+    RunLock,
     call,
     read_address,
     receive,
@@ -42,7 +42,7 @@ STANDARD_INPUT = 0
 _GO_ON = b"\n"
 
 
-class Leash:
+class ParentWatch:
     """The learner's end. handle: of a pipe to read from."""
 
     def __init__(self, handle: int = STANDARD_INPUT) -> None:
@@ -69,7 +69,7 @@ class Leash:
             return self._end
 
 
-def let_go(learner: subprocess.Popen[bytes], to_go_on: bool) -> None:
+def release_learner(learner: subprocess.Popen[bytes], to_go_on: bool) -> None:
     """The window's end; once."""
     if learner.stdin is not None and not learner.stdin.closed:
         with suppress(OSError, ValueError):  # it has ended, or another thread was faster
@@ -102,7 +102,7 @@ MOST_CALLS = 64
 """That wait to be answered: viewers call a learner that sleeps again and again."""
 
 
-class Orders:
+class ControlServer:
     """Claims a folder, listens for viewers and queues what they ask for. `abandoned` says when nobody is left.
 
     leash: of a learner that a window has started, which ends when that window and all viewers are gone; without it,
@@ -110,8 +110,8 @@ class Orders:
     pace: times real time that viewers have set; None is as fast as it can.
     """
 
-    def __init__(self, folder: Path, leash: Leash | None = None) -> None:
-        self._claim, self._leash = Claim(folder), leash
+    def __init__(self, folder: Path, leash: ParentWatch | None = None) -> None:
+        self._claim, self._leash = RunLock(folder), leash
         self._listener = Listener((HOST, 0), backlog=MOST_CALLS)
         self.address = Address(os.getpid(), int(self._listener.address[1]), secrets.token_hex(32))
         self.queue: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -119,7 +119,7 @@ class Orders:
         self._viewers: set[Connection] = set()
         self._was_watched = self._detached = False
         self._lock, self._closed = threading.Lock(), threading.Event()
-        self._claim.tell(self.address)
+        self._claim.publish(self.address)
         for work in (self._accept, self._cut_off):
             threading.Thread(target=work, name=f"racer-orders{work.__name__}", daemon=True).start()
 
@@ -134,7 +134,7 @@ class Orders:
             return False
         return not self._detached if self._was_watched else self._leash.cut
 
-    def tell(self, text: str) -> None:
+    def report_problem(self, text: str) -> None:
         """A problem, to every viewer."""
         self._send_all({"problem": text})
 
@@ -212,8 +212,8 @@ CLIENT_LOOK_SECONDS = 0.03
 """That it waits for an order, or for the learner to listen."""
 
 
-class Line:
-    """To the learner of a folder. Orders wait until there is a connection; one that is lost is made anew.
+class ControlClient:
+    """To the learner of a folder. ControlServer wait until there is a connection; one that is lost is made anew.
 
     All but `order`, `idle` and `open` is for one thread.
     """

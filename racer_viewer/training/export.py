@@ -26,7 +26,7 @@ from racer_viewer.agents import Agent, find_stats, load_agent, load_stats, save_
 from racer_viewer.agents.load import DESCRIPTION
 from racer_viewer.agents.onnx_policy import INPUT, OUTPUT
 from racer_viewer.agents.policies import ACTION_SIZE, OBSERVATION_SIZE, GaussianPolicy
-from racer_viewer.paths import written_whole
+from racer_viewer.paths import atomic_write
 
 LEFT_OUT = (
     "_last_obs", "_last_original_obs", "_last_episode_starts", "ep_info_buffer", "ep_success_buffer",
@@ -46,7 +46,7 @@ def share(model: Path, target: Path) -> Path:
     if target.exists() and target.samefile(agent.info.path):
         raise RacerError(f"{target} is the model itself: choose another name")
     stats = find_stats(agent.info.path)
-    with written_whole(target) as temporary:
+    with atomic_write(target) as temporary:
         _copy(agent.info.path, temporary)
     if stats is not None:
         save_stats(target.with_name(f"{target.stem}_vecnormalize.npz"), load_stats(stats))
@@ -102,7 +102,7 @@ def export(model: Path, folder: Path) -> float:
         raise RacerError(f"{model} is exported already")
     stats = find_stats(agent.info.path)
     content = _graph(agent, agent.policy)
-    with written_whole(folder / MODEL_FILE) as temporary:
+    with atomic_write(folder / MODEL_FILE) as temporary:
         temporary.write_bytes(content)
     if stats is not None:
         save_stats(folder / STATS_FILE, load_stats(stats))

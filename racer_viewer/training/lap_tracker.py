@@ -17,7 +17,7 @@ from racer_env.engine import CAR, TICKS_PER_SECOND, Simulation, Track, load_circ
 from racer_viewer.timing import SECTORS, sector_gates
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.metrics import Tick
-from racer_viewer.training.run_log import Story
+from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.vec_env import SB3VecEnv
 
 Times = list[float]
@@ -176,7 +176,7 @@ class Spotter:
         self._passed_a_gate = bool(took_one.any())
 
 
-def tell(sights: Sights, story: Story, circuits: Sequence[str], steps: int) -> None:
+def tell(sights: Sights, story: RunLog, circuits: Sequence[str], steps: int) -> None:
     """circuits: names of the run's."""
     if sights.passed_a_gate and "first gate" not in story.known:
         story.event("first gate", "First gate", steps)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from racer_env.errors import RacerError
 from racer_viewer.training.config import load_run_config
-from racer_viewer.training.control import Leash, Orders
+from racer_viewer.training.control import ControlServer, ParentWatch
 from racer_viewer.training.run_folder import CONFIG_FILE, folder_of, remove_run
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def run(where: Path) -> NoReturn:
     for number in _SIGNALS:
         signal.signal(number, lambda number, frame: _on_signal(stopped, frame))
     # First of all: a window waits for it, and torch takes seconds to import.
-    with closing(Orders(folder, Leash())) as orders:
+    with closing(ControlServer(folder, ParentWatch())) as orders:
         discarded = _learn(where, orders, stopped)
     sys.stdout.flush()
     if discarded:
@@ -48,7 +48,7 @@ def _on_signal(stopped: threading.Event, frame: FrameType | None) -> None:
     stopped.set()
 
 
-def _learn(where: Path, orders: Orders, stopped: threading.Event) -> bool:
+def _learn(where: Path, orders: ControlServer, stopped: threading.Event) -> bool:
     """Whether the run is to be discarded."""
     training = _prepare(where)
     for number in _SIGNALS:

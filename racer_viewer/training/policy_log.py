@@ -16,11 +16,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.agents import Agent, AgentError, AgentInfo, Running, Statistics, agent_of_arrays
+from racer_viewer.agents import Agent, AgentError, AgentInfo, RunningStats, Statistics, agent_of_arrays
 from racer_viewer.agents.policies import OBSERVATION_SIZE
-from racer_viewer.agents.sb3_model import CRITICS, DEFAULT_CLIP_MEAN, Description
-from racer_viewer.training.run_files import NETWORK, POLICIES_FILE
-from racer_viewer.training.run_log import Story
+from racer_viewer.agents.sb3_model import CRITICS, DEFAULT_CLIP_MEAN, ModelDescription
+from racer_viewer.training.run_log import RunLog
+from racer_viewer.training.run_log_reader import NETWORK
+
+POLICIES_FILE = "policies.bin"
 
 MOST_BYTES = 64 * 2**20
 """Of the file, however long the run."""
@@ -34,7 +36,7 @@ _STATISTICS = 2 * OBSERVATION_SIZE
 
 
 @dataclass(frozen=True)
-class Layout:
+class PolicyLayout:
     """What the records are made of.
 
     algorithm: "ppo" or "sac"; activation: as in the run's config; clip_obs, epsilon: of the normalisation; tensors: the
@@ -57,7 +59,7 @@ class Layout:
         return {"what": NETWORK, **self.__dict__}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Layout:
+    def from_json(cls, content: Mapping[str, Any]) -> PolicyLayout:
         tensors = {str(name): tuple(int(size) for size in shape) for name, shape in content["tensors"].items()}
         clip, epsilon = float(content["clip_obs"]), float(content["epsilon"])
         return cls(str(content["algorithm"]), str(content["activation"]), clip, epsilon, tensors)
@@ -74,11 +76,11 @@ class Layout:
             count = math.prod(shape)
             arrays[name] = np.frombuffer(record, _FLOAT, count, position).astype(np.float32).reshape(shape)
             position += count * _FLOAT.itemsize
-        stats = Statistics(Running(mean, var, 0.0), clip_obs=self.clip_obs, epsilon=self.epsilon)
+        stats = Statistics(RunningStats(mean, var, 0.0), clip_obs=self.clip_obs, epsilon=self.epsilon)
         return agent_of_arrays(arrays, self._description(steps), stats, info)
 
-    def _description(self, steps: int) -> Description:
-        return Description(
+    def _description(self, steps: int) -> ModelDescription:
+        return ModelDescription(
             algorithm="SAC" if self.algorithm == "sac" else "PPO",
             activation=ACTIVATIONS[self.activation],
             squash_output=False,
@@ -95,13 +97,13 @@ def driving_tensors(state: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     return {name: tensor.detach().cpu().numpy() for name, tensor in state.items() if not name.startswith(CRITICS)}
 
 
-class PolicyKeeper:
+class PolicyLog:
     """Appends policies to the file; fewer and fewer of them when it gets large.
 
     every: of so many that are offered one is kept, at first.
     """
 
-    def __init__(self, folder: Path, story: Story, layout: Layout, every: int = 1) -> None:
+    def __init__(self, folder: Path, story: RunLog, layout: PolicyLayout, every: int = 1) -> None:
         self._path, self._story, self.layout = folder / POLICIES_FILE, story, layout
         self._size = self._path.stat().st_size if self._path.is_file() else 0
         self._file: BinaryIO | None = None
@@ -147,7 +149,7 @@ def load_policy(folder: Path, content: Mapping[str, Any], steps: int, offset: in
     """The agent of a kept policy, by the layout in the story and where its record begins."""
     path = folder / POLICIES_FILE
     try:
-        layout = Layout.from_json(content)
+        layout = PolicyLayout.from_json(content)
         with path.open("rb") as file:
             file.seek(offset)
             record = file.read(layout.size)

@@ -17,8 +17,7 @@ from racer_viewer.training.callbacks import Narrator, StoryFigures, SturdyFigure
 from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.metrics import RacerMetricsCallback, find_cars
 from racer_viewer.training.overseer import Overseer, Report
-from racer_viewer.training.policy_log import PolicyKeeper
-from racer_viewer.training.run_files import FINISHED, STOPPED
+from racer_viewer.training.policy_log import PolicyLog
 from racer_viewer.training.run_folder import (
     CONFIG_FILE,
     Checkpoint,
@@ -30,7 +29,8 @@ from racer_viewer.training.run_folder import (
     latest_model,
     write_config,
 )
-from racer_viewer.training.run_log import Story
+from racer_viewer.training.run_log import RunLog
+from racer_viewer.training.run_log_reader import FINISHED, STOPPED
 from racer_viewer.training.sb3 import Model, QuieterNoise, begin_from, make_env, make_model, restore, save_checkpoint
 
 KEPT_EVERY = {"ppo": 1, "sac": 8}
@@ -54,7 +54,7 @@ class Run:
     metrics: what it records of the driving; story: what it tells, from the beginning of `learn` on.
     """
 
-    story: Story
+    story: RunLog
 
     def __init__(
         self, config: RunConfig, runs: Path, checkpoint: Checkpoint | None = None, bridge_url: str | None = None
@@ -164,10 +164,10 @@ class Run:
         model = make_model(self.config, env)
         done = self._begin(model, env)
         write_config(self.config, self.folder)
-        self.story = Story(self.folder, done, on_problem)
+        self.story = RunLog(self.folder, done, on_problem)
         with closing(self.story):
             self._tell_begin(done)
-            keeper = PolicyKeeper(self.folder, self.story, layout_of(self.config, model), KEPT_EVERY[self.config.algo])
+            keeper = PolicyLog(self.folder, self.story, layout_of(self.config, model), KEPT_EVERY[self.config.algo])
             with closing(keeper):
                 self._run_model(model, env, report, companions, keeper)
             return self._end(model, env)
@@ -188,7 +188,7 @@ class Run:
         env: VecNormalize,
         report: Report,
         companions: Sequence[BaseCallback],
-        keeper: PolicyKeeper,
+        keeper: PolicyLog,
     ) -> None:
         done = model.num_timesteps
         model.set_logger(self._logger(model, f"_{done}" if done else ""))

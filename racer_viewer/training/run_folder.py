@@ -13,10 +13,12 @@ from pathlib import Path
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import find_stats
-from racer_viewer.paths import written_whole
+from racer_viewer.paths import atomic_write
 from racer_viewer.training.config import RunConfig, load_run_config
 
 CONFIG_FILE = "config.json"
+LEARNER_LOG_FILE = "learner.log"
+"""Standard output and standard error of the learner process."""
 REMOVE_TRIES, REMOVE_SECONDS = 20, 0.05
 """How often, and from one try to the next, a run is removed: Windows keeps files that somebody is just reading."""
 HIDDEN = "."
@@ -72,7 +74,7 @@ def folder_of(where: Path) -> Path:
     return where.parent if where.is_file() else where
 
 
-def config_to_go_on(where: Path, timesteps: int | None = None) -> RunConfig:
+def resumed_config(where: Path, timesteps: int | None = None) -> RunConfig:
     """Of a run that goes on, from its latest checkpoint, its beginning or a model of it, up to a total of steps.
 
     timesteps: the new total; None is the one it had. What cannot go on is an error that says so.
@@ -130,7 +132,7 @@ def check_name_is_free(name: str, runs: Path) -> None:
 
 def write_config(config: RunConfig, folder: Path) -> None:
     """A run's config.json."""
-    with written_whole(folder / CONFIG_FILE) as temporary:
+    with atomic_write(folder / CONFIG_FILE) as temporary:
         temporary.write_text(config.to_json(), encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from racer_env.errors import RacerError
-from racer_viewer.training.run_files import LEARNER_FILE, SWARM_FILE
+from racer_viewer.training.car_feed import CAR_FEED_FILE
 
 if sys.platform == "win32":
     import msvcrt
@@ -116,6 +116,8 @@ def receive(connection: Connection) -> Message:
     return content
 
 
+LEARNER_FILE = "learner.json"
+
 CONTENT_BYTES = 512
 """Of the file, always: what is written covers all that was there before."""
 TRIES, PAUSE_SECONDS = 20, 0.05
@@ -123,7 +125,7 @@ TRIES, PAUSE_SECONDS = 20, 0.05
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
-class Claim:
+class RunLock:
     """A folder in which nobody else learns, until `release`. A RacerError if somebody does.
 
     The file is for the user alone, since it has the secret in it.
@@ -136,9 +138,9 @@ class Claim:
         except OSError as error:
             raise RacerError(f"cannot write {self._path}: {error.strerror or error}") from None
         with suppress(OSError):
-            (folder / SWARM_FILE).unlink(missing_ok=True)  # of a learner that was killed
+            (folder / CAR_FEED_FILE).unlink(missing_ok=True)  # of a learner that was killed
 
-    def tell(self, address: Address) -> None:
+    def publish(self, address: Address) -> None:
         """Where this learner listens, to those who may read the file."""
         content = json.dumps(asdict(address)).encode().ljust(CONTENT_BYTES)
         os.lseek(self._handle, 0, os.SEEK_SET)
@@ -197,7 +199,7 @@ def running_learner(folder: Path) -> int | None:
     return None if address is None else address.pid
 
 
-def check_nobody_learns(folder: Path) -> None:
+def check_not_running(folder: Path) -> None:
     """Two learners in one folder would spoil each other's files."""
     pid = running_learner(folder)
     if pid is not None:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from racer_viewer.training.run_files import EVENT, LAPS, POLICY, SPEED, STORY_FILE, UPDATE
-from racer_viewer.training.run_log_reader import StoryReader
+from racer_viewer.training.run_log_reader import EVENT, LAPS, POLICY, RUN_LOG_FILE, SPEED, UPDATE, RunLogReader
 
 KEPT_LINES = 10_000
 """That wait where the disk is full; beyond that the oldest are lost."""
@@ -20,7 +19,7 @@ LAPS_SECONDS = 0.25
 """Laps are written together, at most so often."""
 
 
-class Story:
+class RunLog:
     """Appends to a run's live.jsonl. A disk that is full loses nothing for a while, and never ends the run.
 
     steps: that the run goes on from; what was written of a time after them, before a crash, is taken back by readers.
@@ -28,10 +27,10 @@ class Story:
     """
 
     def __init__(self, folder: Path, steps: int = 0, on_problem: Callable[[str], None] = lambda text: None) -> None:
-        self._path, self.on_problem = folder / STORY_FILE, on_problem
-        before = StoryReader(folder)
+        self._path, self.on_problem = folder / RUN_LOG_FILE, on_problem
+        before = RunLogReader(folder)
         before.read_all()
-        self.known = {event.kind for event in before.curves.events if event.steps <= steps}
+        self.known = {event.kind for event in before.history.events if event.steps <= steps}
         """Kinds of events that there were before."""
         self._before = before.seconds_at(steps)
         self._begin = time.monotonic()

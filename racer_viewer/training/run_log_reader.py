@@ -13,14 +13,33 @@ from typing import Any
 import numpy as np
 import orjson
 
-from racer_viewer.run_history import UNKNOWN, Curves, Event, Floats
+from racer_viewer.run_history import UNKNOWN, Floats, RunEvent, RunHistory
 from racer_viewer.timing import SECTORS
-from racer_viewer.training.run_files import EVENT, LAPS, NETWORK, POLICY, STORY_FILE, UPDATE
+
+RUN_LOG_FILE = "live.jsonl"
+
+UPDATE, LAPS, EVENT, NETWORK, POLICY = "update", "laps", "event", "network", "policy"
+"""What a line tells:
+
+update: `steps`, `seconds`, and `values`, the figures of one update of the policy by name.
+laps: `laps`, rows of steps and time [s]; `sectors`, rows of steps and the times of the thirds [s], null if not whole.
+    Each row ends with the number of its circuit among those of the run, where that is known.
+event: `steps`, `seconds`, `kind` and `text`; a begin has the names of its `circuits`, an end has an `outcome`, new
+    weights are the whole ai-config `rewards`.
+network: how the records of the policies that follow are laid out: see `policies.Layout`.
+policy: `steps`, and the `offset` of its record in the file of policies.
+"""
+
+SPEED = "time/steps_per_second"
+"""Name of the figure that says how fast it went since the update before."""
+
+FINISHED, STOPPED = "finished", "stopped"
+"""Outcomes of a run that ended in good order."""
 
 _SUFFIX = re.compile(r"progress(?:_(\d+))?\.csv")
 
 
-def read_progress(folder: Path) -> Curves:
+def read_progress(folder: Path) -> RunHistory:
     """Figures by steps; a run that was gone on with has a file for each time, which begins where it says."""
     files = [(int(match[1] or 0), path) for path in folder.glob("*.csv") if (match := _SUFFIX.fullmatch(path.name))]
     rows: dict[int, dict[str, float]] = {}
@@ -37,7 +56,7 @@ def read_progress(folder: Path) -> Curves:
             seconds[steps] = before + row.get("time/time_elapsed", 0.0)
     names = dict.fromkeys(name for row in rows.values() for name in row)
     order = sorted(rows)
-    return Curves(
+    return RunHistory(
         name=folder.name,
         steps=np.array(order, np.float64),
         seconds=np.array([seconds[steps] for steps in order]),
@@ -99,7 +118,7 @@ class GrowingRows:
         self._rows[self.count - 1] = row
 
 
-class StoryReader:
+class RunLogReader:
     """Reads live.jsonl from where it was left, and makes curves of it.
 
     begins: how often the run was begun or gone on with; paused: whether it is, as far as is told; outcome: how it
@@ -110,7 +129,7 @@ class StoryReader:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._path, self._position, self._rest = folder, folder / STORY_FILE, 0, b""
+        self.folder, self._path, self._position, self._rest = folder, folder / RUN_LOG_FILE, 0, b""
         self._told: set[str] = set()
         self.begins, self.paused, self.outcome = 0, False, ""
         self.rewards: Mapping[str, Any] | None = None
@@ -121,16 +140,16 @@ class StoryReader:
         self._laps, self._sectors = GrowingRows(2), GrowingRows(1 + SECTORS)
         self._circuits: tuple[str, ...] = ()
         self._lap_circuits, self._sector_circuits = GrowingRows(), GrowingRows()
-        self._kept, self._events = GrowingRows(), list[Event]()
-        self.curves = Curves(folder.name)
+        self._kept, self._events = GrowingRows(), list[RunEvent]()
+        self.history = RunHistory(folder.name)
 
-    def read_all(self) -> Curves:
+    def read_all(self) -> RunHistory:
         while self.advance():
             pass
         if not self._position:
             self._take_progress()
-            self.curves = self._make_curves()
-        return self.curves
+            self.history = self._make_curves()
+        return self.history
 
     def advance(self) -> bool:
         """Read what is new, but not too much at once; whether there was something."""
@@ -146,7 +165,7 @@ class StoryReader:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._take(line)
-        self.curves = self._make_curves()
+        self.history = self._make_curves()
         return True
 
     def seconds_at(self, steps: int) -> float:
@@ -154,11 +173,11 @@ class StoryReader:
         told = (event.seconds for event in self._events if event.steps <= steps)
         return float(max([0.0, *self._seconds.view[self._steps.view <= steps], *told])) if steps else 0.0
 
-    def add_event(self, event: Event) -> None:
+    def add_event(self, event: RunEvent) -> None:
         """That was told in another way, since the file could not be written; it may be there later."""
         self._told.add(event.text)
         self._events.append(event)
-        self.curves = self._make_curves()
+        self.history = self._make_curves()
 
     def _take(self, line: bytes) -> None:
         """A line; one that is damaged, where a disk was full or a learner was killed, is passed over."""
@@ -200,7 +219,7 @@ class StoryReader:
             self._sector_circuits.append(row[1 + SECTORS] if len(row) > 1 + SECTORS else UNKNOWN)
 
     def _take_event(self, content: Mapping[str, Any]) -> None:
-        event = Event(int(content["steps"]), float(content["seconds"]), str(content["kind"]), str(content["text"]))
+        event = RunEvent(int(content["steps"]), float(content["seconds"]), str(content["kind"]), str(content["text"]))
         if event.kind == "begin":
             self._take_begin(content, event.steps)
         elif event.kind in ("paused", "resumed"):
@@ -251,8 +270,8 @@ class StoryReader:
         del self.policies[self._kept.count :]
         self._events = [event for event in self._events if event.steps <= steps]
 
-    def _make_curves(self) -> Curves:
-        return Curves(
+    def _make_curves(self) -> RunHistory:
+        return RunHistory(
             name=self._path.parent.name,
             steps=self._steps.view,
             seconds=self._seconds.view,
@@ -268,14 +287,14 @@ class StoryReader:
 
 
 _TAKERS = {
-    UPDATE: StoryReader._take_update,
-    LAPS: StoryReader._take_laps,
-    EVENT: StoryReader._take_event,
-    POLICY: StoryReader._take_policy,
-    NETWORK: StoryReader._take_network,
+    UPDATE: RunLogReader._take_update,
+    LAPS: RunLogReader._take_laps,
+    EVENT: RunLogReader._take_event,
+    POLICY: RunLogReader._take_policy,
+    NETWORK: RunLogReader._take_network,
 }
 
 
-def load_curves(folder: Path) -> Curves:
+def load_history(folder: Path) -> RunHistory:
     """The curves of a run, from its story; of one from before there were stories, from its progress.csv."""
-    return StoryReader(folder).read_all()
+    return RunLogReader(folder).read_all()

@@ -15,41 +15,41 @@ from typing import Any, Literal
 from racer_env.engine import parse_config
 from racer_env.errors import RacerError
 from racer_viewer.agents import Agent, AgentError
-from racer_viewer.run_history import Curves, Event, Swarm
+from racer_viewer.run_history import RunEvent, RunHistory, Swarm
 from racer_viewer.runtime import own_command
 from racer_viewer.training import control
-from racer_viewer.training.car_feed import SeenCars
+from racer_viewer.training.car_feed import CarFeedMonitor
 from racer_viewer.training.config import RunConfig, load_run_config
-from racer_viewer.training.control import Line, let_go
+from racer_viewer.training.control import ControlClient, release_learner
 from racer_viewer.training.policy_log import load_policy
-from racer_viewer.training.run_files import FINISHED, LOG_FILE, SPEED
 from racer_viewer.training.run_folder import (
     CONFIG_FILE,
+    LEARNER_LOG_FILE,
     ResumeError,
     check_name_is_free,
-    config_to_go_on,
     folder_of,
     free_name,
     latest_model,
     remove_run,
+    resumed_config,
     steps_of,
     write_config,
 )
-from racer_viewer.training.run_lock import check_nobody_learns, running_learner
-from racer_viewer.training.run_log_reader import StoryReader
+from racer_viewer.training.run_lock import check_not_running, running_learner
+from racer_viewer.training.run_log_reader import FINISHED, SPEED, RunLogReader
 
 USAGE_ERROR = 2
 """Exit code of a learner that says itself what was wrong."""
 
-Learner = subprocess.Popen[bytes]
+LearnerProcess = subprocess.Popen[bytes]
 
 
-def start_learner(where: Path) -> Learner:
+def start_learner(where: Path) -> LearnerProcess:
     """In a session of its own, so that Ctrl-C in the window's terminal does not reach it.
 
     where: the folder of a run, or the model of it to go on from. Its standard input is its leash.
     """
-    with (folder_of(where) / LOG_FILE).open("wb") as log:
+    with (folder_of(where) / LEARNER_LOG_FILE).open("wb") as log:
         return subprocess.Popen(
             [*own_command(), "learn", str(where.absolute())],
             stdin=subprocess.PIPE,
@@ -85,7 +85,7 @@ def _how_to_go_on(folder: Path) -> str:
 def _last_words(folder: Path) -> str:
     """The last line of a learner's output."""
     try:
-        text = (folder / LOG_FILE).read_text(encoding="utf-8", errors="replace")
+        text = (folder / LEARNER_LOG_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -104,7 +104,7 @@ GOODBYE_SECONDS = 2.0
 """That a window which closes waits for its last order to be sent."""
 
 
-class WatchedRun:
+class RunMonitor:
     """A run that learns in another process, or that has learned. Every method returns at once.
 
     A thread of its own keeps it up to date. It never starts a learner again by itself: if one dies, the state is
@@ -114,12 +114,12 @@ class WatchedRun:
     def __init__(
         self,
         config: RunConfig,
-        story: StoryReader,
-        learner: Learner | None = None,
+        story: RunLogReader,
+        learner: LearnerProcess | None = None,
         pid: int | None = None,
         is_new: bool = False,
     ) -> None:
-        """Use `start`, `attach` or `go_on`. story: as far as it goes by now; pid: of somebody else's learner."""
+        """Use `start`, `attach` or `continue_run`. story: as far as it goes by now; pid: of somebody else's learner."""
         self.folder, self.config = story.folder, config
         self.problem = ""
         self._learner, self._pid, self._is_new = learner, pid, is_new
@@ -128,7 +128,7 @@ class WatchedRun:
         """How often it had begun when this learner had not yet."""
         self._rewards: Mapping[str, Any] | None = None
         self._pace: float | None = None
-        self._line, self._cars = Line(self.folder), SeenCars(self.folder)
+        self._line, self._cars = ControlClient(self.folder), CarFeedMonitor(self.folder)
         self._ended_as: RunState | None = None
         self._ending = threading.Lock()
         self._leaving, self._detached, self._discarded = threading.Event(), False, False
@@ -140,7 +140,7 @@ class WatchedRun:
             self._thread.start()
 
     @classmethod
-    def start(cls, config: RunConfig, runs: Path) -> WatchedRun:
+    def start(cls, config: RunConfig, runs: Path) -> RunMonitor:
         """Begin a run in a folder of its own, by the config's name or a free one."""
         if config.name:
             check_name_is_free(config.name, runs)
@@ -148,28 +148,28 @@ class WatchedRun:
         folder = runs / config.name
         folder.mkdir(parents=True)
         write_config(config, folder)
-        return cls(config, StoryReader(folder), start_learner(folder), is_new=True)
+        return cls(config, RunLogReader(folder), start_learner(folder), is_new=True)
 
     @classmethod
-    def attach(cls, folder: Path) -> WatchedRun:
+    def attach(cls, folder: Path) -> RunMonitor:
         """See a run that learns in the background or at a terminal; if none does there, what it has learned."""
-        config, story, pid = load_run_config(folder / CONFIG_FILE), StoryReader(folder), running_learner(folder)
+        config, story, pid = load_run_config(folder / CONFIG_FILE), RunLogReader(folder), running_learner(folder)
         story.read_all()
         return cls(config, story, pid=pid)
 
     @classmethod
-    def go_on(cls, where: Path, timesteps: int | None = None) -> WatchedRun:
+    def continue_run(cls, where: Path, timesteps: int | None = None) -> RunMonitor:
         """Go on with a run from its latest checkpoint, or begin it anew if it has none.
 
         where: its folder, or the model of it to go on from. timesteps: the total to learn to; None is the one it had.
         A run that has no steps left is a RacerError.
         """
         folder = folder_of(where)
-        check_nobody_learns(folder)
-        config = config_to_go_on(where, timesteps)
+        check_not_running(folder)
+        config = resumed_config(where, timesteps)
         if timesteps is not None:
             write_config(config, folder)
-        story = StoryReader(folder)
+        story = RunLogReader(folder)
         story.read_all()
         return cls(config, story, start_learner(where))
 
@@ -182,13 +182,13 @@ class WatchedRun:
         return "paused" if self._reader.paused else "learning"
 
     @property
-    def curves(self) -> Curves:
-        return self._reader.curves
+    def history(self) -> RunHistory:
+        return self._reader.history
 
     @property
     def steps(self) -> int:
         """Of all cars together, up to now."""
-        return max(self._cars.steps, self.curves.last_steps)
+        return max(self._cars.steps, self.history.last_steps)
 
     @property
     def total(self) -> int:
@@ -200,7 +200,7 @@ class WatchedRun:
         """In the last seconds; of cars that cannot be seen, in the last update."""
         if self._cars.are_seen or self.state == "paused":
             return self._cars.steps_per_second
-        return float(next(iter(self.curves.values.get(SPEED, ())[-1:]), 0.0))
+        return float(next(iter(self.history.values.get(SPEED, ())[-1:]), 0.0))
 
     @property
     def pace(self) -> float | None:
@@ -266,7 +266,7 @@ class WatchedRun:
         """Leave it learning in the background, at full speed; `attach` finds it again."""
         self._detached = True
         if self._learner is not None:
-            let_go(self._learner, to_go_on=True)  # it may not listen yet, and nobody may be there when it does
+            release_learner(self._learner, to_go_on=True)  # it may not listen yet, and nobody may be there when it does
         self._line.order(control.DETACH)
         self._leaving.set()
 
@@ -296,7 +296,7 @@ class WatchedRun:
             self._line.close()
             self._cars.close()
             if self._learner is not None:
-                let_go(self._learner, to_go_on=False)
+                release_learner(self._learner, to_go_on=False)
 
     def _look(self) -> bool:
         """One round; whether it was the last."""
@@ -326,14 +326,14 @@ class WatchedRun:
     def _hear(self) -> None:
         for message in self._line.news():
             if "problem" in message:
-                event = Event(self.steps, self._seconds, "problem", str(message["problem"]))
+                event = RunEvent(self.steps, self._seconds, "problem", str(message["problem"]))
                 self._reader.add_event(event)
             if "pace" in message:
                 self._pace = message["pace"]
 
     @property
     def _seconds(self) -> float:
-        events = self.curves.events
+        events = self.history.events
         return events[-1].seconds if events else 0.0
 
     def _note_weights(self) -> None:

@@ -22,7 +22,7 @@ from racer_env.engine import ANYWHERE, Simulation, Start, load_circuit
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.agents import load_agent, load_stats, restore_stats, save_stats
-from racer_viewer.paths import written_whole
+from racer_viewer.paths import atomic_write
 from racer_viewer.training.config import PAID_UNITS, RunConfig
 from racer_viewer.training.run_folder import CONFIG_FILE, Checkpoint, ResumeError
 from racer_viewer.training.vec_env import SB3VecEnv
@@ -158,7 +158,7 @@ class QuieterNoise(BaseCallback):
 def save_checkpoint(model: Model, env: VecNormalize, path: Path) -> Path:
     """Write NAME.zip and beside it NAME_vecnormalize.npz, the statistics first: no model is ever without them."""
     save_stats(path.with_name(f"{path.stem}_vecnormalize.npz"), env)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         model.save(temporary)
     return path
 

@@ -140,7 +140,7 @@ def test_a_full_disk_is_one_clear_error(
     def full(path: Path) -> Iterator[Path]:
         yield Path("/dev/full")
 
-    monkeypatch.setattr(film, "written_whole", full)
+    monkeypatch.setattr(film, "atomic_write", full)
     with pytest.raises(FilmError, match=r"The film .*film\.... could not be written: .*[Nn]o space left") as told:
         make(folder / f"film.{ending}", ten_seconds[:200])
     assert "\n" not in str(told.value)

@@ -12,15 +12,15 @@ from racer_viewer.modes.train.run_facts import best_policy, fastest_laps, lap_wo
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
-from racer_viewer.run_history import Curves, Event
+from racer_viewer.run_history import RunEvent, RunHistory
 
 LAPS = np.array([[100.0, 6.5], [200.0, 12.25], [300.0, 12.0]])
-ONE = Curves(laps=LAPS, circuits=("track-01",), lap_circuits=np.zeros(3))
+ONE = RunHistory(laps=LAPS, circuits=("track-01",), lap_circuits=np.zeros(3))
 MANY = replace(ONE, circuits=("track-01", "track-02", "track-03"), lap_circuits=np.array([0.0, 1.0, 1.0]))
 
 
-def found_best(curves: Curves, steps: int) -> Curves:
-    return replace(curves, events=(Event(steps, 1.0, "best", "New best"), Event(300, 2.0, "checkpoint", "Saved")))
+def found_best(curves: RunHistory, steps: int) -> RunHistory:
+    return replace(curves, events=(RunEvent(steps, 1.0, "best", "New best"), RunEvent(300, 2.0, "checkpoint", "Saved")))
 
 
 def test_a_lap_is_the_fastest_of_its_circuit_only() -> None:
@@ -28,7 +28,7 @@ def test_a_lap_is_the_fastest_of_its_circuit_only() -> None:
     assert lap_words(MANY, "track-02") == "fastest lap 12.00 s on track-02"
     assert lap_words(MANY, "track-03") == "no lap yet on track-03"
     assert fastest_laps(MANY) == "fastest laps 6.50 s on track-01, 12.00 s on track-02"
-    assert fastest_laps(Curves()) == best_policy(Curves()) == best_policy(ONE) == ""
+    assert fastest_laps(RunHistory()) == best_policy(RunHistory()) == best_policy(ONE) == ""
 
 
 def test_the_best_policy_has_the_laps_of_the_moment_when_it_was_found() -> None:

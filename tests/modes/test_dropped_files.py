@@ -20,7 +20,7 @@ from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.waiting import LoadingScreen
 from racer_viewer.modes.watch import WatchScreen
-from racer_viewer.replays import Recorder, save_replay
+from racer_viewer.replays import ReplayRecorder, save_replay
 
 CHAMPION = models_folder() / "champion.zip"
 
@@ -107,7 +107,7 @@ def test_an_ending_may_be_in_capitals(person: Person, tmp_path: Path) -> None:
 
 
 def test_a_replay_is_driven_again(person: Person, tmp_path: Path) -> None:
-    recorder = Recorder(circuits()[0], Config(), Start(), 0, "me")
+    recorder = ReplayRecorder(circuits()[0], Config(), Start(), 0, "me")
     for _ in range(30):
         recorder.add([0.0, 1.0, 0.0], 0.0)
     save_replay(recorder.replay(), tmp_path / "drive.racer")

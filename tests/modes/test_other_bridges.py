@@ -101,7 +101,7 @@ def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contac
     assert replay is not None
     trace = trace_replay(replay)
     assert tuple(lap.ticks for lap in trace.laps) == replay.laps
-    assert trace.disagreement is None
+    assert trace.mismatch is None
 
 
 def test_a_server_that_lies_after_tick_500_is_found_out_on_screen(person: Person, server: OldServer) -> None:

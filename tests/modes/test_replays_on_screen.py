@@ -20,7 +20,7 @@ from racer_viewer.modes.replay_screen import ReplayScreen, TracingScreen, open_r
 from racer_viewer.modes.replays_screen import ReplaysScreen
 from racer_viewer.modes.screen import SAID_TICKS, MessageScreen
 from racer_viewer.render.camera import Mode
-from racer_viewer.replays import MOST_COMPARED, Recorder, Replay, ReplayError, Trace, save_replay, trace_replay
+from racer_viewer.replays import MAX_COMPARED, Replay, ReplayError, ReplayRecorder, Trace, save_replay, trace_replay
 from racer_viewer.timing import Stopwatch
 from racer_viewer.ui.item_list import Row
 
@@ -35,7 +35,7 @@ def run(ticks: int = 1700, throttle: float = 1.0, driver: str = "Anna", circuit:
     track = load_circuit(circuit)
     simulation, pilot = Simulation(track, config=Config()), Driver(track)
     assert track.circuit is not None
-    recorder = Recorder(track.circuit, Config(), Start(), driver=driver)
+    recorder = ReplayRecorder(track.circuit, Config(), Start(), driver=driver)
     for tick in range(ticks):
         action = pilot.act(simulation.cars)[0] * (1.0, throttle, 1.0)
         if tick % 800 > 740:
@@ -393,7 +393,7 @@ def test_the_list_has_the_newest_first_with_its_figures_and_damaged_ones_with_th
 
 
 def test_those_that_are_marked_are_seen_with_the_chosen_one_first(person: Person) -> None:
-    for number in range(MOST_COMPARED + 1):
+    for number in range(MAX_COMPARED + 1):
         kept(person, run(300, driver=f"No. {number}"), f"run-{number}", age=number)
     person.choose("Replays")
     screen = person.top(ReplaysScreen)

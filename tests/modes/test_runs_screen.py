@@ -18,7 +18,7 @@ from racer_viewer.modes.train.menu import TrainMenu
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 
 
 def runs(person: Person) -> RunsScreen:
@@ -131,11 +131,11 @@ def test_a_run_that_has_all_its_steps_is_asked_for_how_many_more(
 ) -> None:
     asked: list[int | None] = []
 
-    def go_on(folder: Path, timesteps: int | None = None) -> WatchedRun:
+    def continue_run(folder: Path, timesteps: int | None = None) -> RunMonitor:
         asked.append(timesteps)
         raise RacerError("not today")
 
-    monkeypatch.setattr(WatchedRun, "go_on", go_on)
+    monkeypatch.setattr(RunMonitor, "continue_run", continue_run)
     make_run(person.data, "unfinished")
     make_run(person.data, "finished", timesteps=16_000)
     runs(person)
@@ -156,7 +156,7 @@ def test_a_run_that_has_all_its_steps_is_asked_for_how_many_more(
 def test_a_run_from_before_there_were_stories_has_its_curves(person: Person) -> None:
     open_run(person.app.stage, make_run(person.data, "old"))
     train = person.until_top(TrainScreen)
-    np.testing.assert_array_equal(train.run.curves.steps, [8192, 16384])
+    np.testing.assert_array_equal(train.run.history.steps, [8192, 16384])
     assert train.run.steps == 16384
 
 

@@ -10,7 +10,7 @@ from racer_viewer.agents import CHAMPION, Agent, load_agent
 from racer_viewer.modes.train.panels import words_of
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 
 KEPT = (8000, 16000, 24000)
 """Steps after which a policy was kept."""
@@ -21,10 +21,10 @@ def train(person: Person, monkeypatch: pytest.MonkeyPatch) -> TrainScreen:
     """A run that has ended; all its policies drive as the champion does."""
     champion = load_agent(CHAMPION)
 
-    def read(run: WatchedRun, number: int = -1) -> Agent:
-        return replace(champion, info=replace(champion.info, timesteps=round(run.curves.policies[number])))
+    def read(run: RunMonitor, number: int = -1) -> Agent:
+        return replace(champion, info=replace(champion.info, timesteps=round(run.history.policies[number])))
 
-    monkeypatch.setattr(WatchedRun, "policy", read)
+    monkeypatch.setattr(RunMonitor, "policy", read)
     lines = [{"what": "policy", "steps": steps, "offset": 0} for steps in KEPT]
     open_run(person.app.stage, make_story(person.data, "told", lines))
     screen = person.until_top(TrainScreen)

@@ -24,7 +24,7 @@ from racer_viewer.modes.train.setup import open_run
 from racer_viewer.modes.train.showcase import STUCK_TICKS, Showcase
 from racer_viewer.render.camera import Mode
 from racer_viewer.training.config import PAID_UNITS, preset
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY
 
 WEIGHTS = preset("ppo").rewards.to_json()["weights"]
@@ -164,7 +164,7 @@ def test_only_the_weights_that_were_changed_are_sent(
     person: Person, train: TrainScreen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[dict[str, float]] = []
-    monkeypatch.setattr(WatchedRun, "set_weights", lambda run, weights: sent.append(dict(weights)))
+    monkeypatch.setattr(RunMonitor, "set_weights", lambda run, weights: sent.append(dict(weights)))
     person.app.stage.push(WeightsScreen(person.app.stage, train))
     person.go_to("Wall")
     person.press("left")

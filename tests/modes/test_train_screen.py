@@ -84,7 +84,7 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     screen = training(person, quick(timesteps=30_000))
     pid = screen.run.pid
     person.until(lambda: screen.run.state == "learning", "the learner")
-    person.until(lambda: len(screen.run.curves.policies) > 2, "some updates")
+    person.until(lambda: len(screen.run.history.policies) > 2, "some updates")
     assert screen.showcase.race.cars[0].entrant.agent is not None, "the newest policy drives"
     person.until(lambda: screen.run.swarm() is not None, "the cars that learn")
     for layout in Layout:
@@ -108,7 +108,7 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
 @pytest.mark.slow
 def test_what_can_be_done_while_it_learns(person: Person) -> None:
     screen = training(person, quick())
-    person.until(lambda: len(screen.run.curves.policies) > 3, "some updates")
+    person.until(lambda: len(screen.run.history.policies) > 3, "some updates")
     person.press("space")
     person.until(lambda: screen.run.state == "paused", "the pause")
     person.press("space")
@@ -119,7 +119,7 @@ def test_what_can_be_done_while_it_learns(person: Person) -> None:
     person.until(lambda: time.monotonic() - begin > 1.5, "real time")
     assert screen.run.steps - before < 16 * 60 * 6, "real time is some thousand steps a second at most"
     person.press("=", "=", "=", "k")
-    person.until(lambda: any(event.kind == "checkpoint" for event in screen.run.curves.events), "a checkpoint")
+    person.until(lambda: any(event.kind == "checkpoint" for event in screen.run.history.events), "a checkpoint")
     person.press("left", "left")
     assert [car.entrant.ghost for car in screen.showcase.race.cars] == [False, True], "then and now"
     person.press("t")
@@ -133,7 +133,7 @@ def test_what_can_be_done_while_it_learns(person: Person) -> None:
     person.top(WeightsScreen)
     person.press("right", "right")
     person.choose("Apply")
-    person.until(lambda: any(event.kind == "weights" for event in screen.run.curves.events), "the new weights")
+    person.until(lambda: any(event.kind == "weights" for event in screen.run.history.events), "the new weights")
     screen.run.stop(discard=True)
     person.until(lambda: not screen.run.folder.exists(), "the folder to be removed")
 
@@ -143,7 +143,7 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     import pygame
 
     screen = training(person, quick())
-    person.until(lambda: len(screen.run.curves.policies) > 1, "some updates")
+    person.until(lambda: len(screen.run.history.policies) > 1, "some updates")
     pygame.event.post(pygame.event.Event(pygame.QUIT))
     person.frames()
     person.top(LeaveTrainingScreen)
@@ -164,7 +164,7 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     person.press("return")
     again = person.until_top(TrainScreen)
     assert again is not screen
-    person.until(lambda: again.run.state == "learning" and len(again.run.curves.policies) > 1, "the run again")
+    person.until(lambda: again.run.state == "learning" and len(again.run.history.policies) > 1, "the run again")
     again.run.stop()
     person.until(lambda: isinstance(person.app.stage.top, TrainEndScreen), "its end")
     person.until(lambda: gone(pid), "the learner to be gone")
@@ -180,7 +180,7 @@ def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> 
     end = person.top(TrainEndScreen)
     assert end.title == "The training has failed"
     assert end.subtitle
-    steps = float(np.max(screen.run.curves.policies))
+    steps = float(np.max(screen.run.history.policies))
     person.choose("Resume")
     again = person.until_top(TrainScreen)
     person.until(lambda: again.run.state == "learning" and again.run.steps > steps, "it to go on")

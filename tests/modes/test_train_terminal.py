@@ -16,7 +16,7 @@ from racer_viewer.modes.train.panels import Fate
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.modes.train.terminal import tell_terminal
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 
 END: dict[str, Any] = {"what": "event", "seconds": 1.0, "kind": "end", "text": ""}
 
@@ -68,7 +68,7 @@ def test_what_was_decided_about_it_is_told(
 ) -> None:
     folder = make_run(person.data, "mine")
     screen = opened(person, folder, own=False)
-    monkeypatch.setattr(WatchedRun, "state", "learning")
+    monkeypatch.setattr(RunMonitor, "state", "learning")
     screen.decide(fate)
     assert words_at_its_end(person, capsys) == words.format(folder=folder) + "\n"
 
@@ -78,7 +78,7 @@ def test_nothing_is_claimed_about_a_run_that_somebody_else_has_started(
 ) -> None:
     folder = make_run(person.data, "mine")
     opened(person, folder, own=False)
-    monkeypatch.setattr(WatchedRun, "state", "learning")
+    monkeypatch.setattr(RunMonitor, "state", "learning")
     assert words_at_its_end(person, capsys) == f"See it with: racer-viewer train --attach {folder}\n"
 
 

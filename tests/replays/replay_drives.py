@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import cache
 
 from racer_env.engine import Circuit, Config, Driver, Simulation, Start
-from racer_viewer.replays import Recorder, Replay
+from racer_viewer.replays import Replay, ReplayRecorder
 from racer_viewer.replays.trace import track_of
 
 RING_POINTS = 12
@@ -29,7 +29,7 @@ def ring_run(ticks: int = 700, throttle: float = 1.0, driver: str = "Anna", star
     """Round the ring by the engine's own driver; less throttle makes slower laps."""
     track = track_of(RING)
     simulation, pilot = Simulation(track, start=start), Driver(track)
-    recorder = Recorder(RING, Config(), start, driver=driver)
+    recorder = ReplayRecorder(RING, Config(), start, driver=driver)
     for _ in range(ticks):
         action = pilot.act(simulation.cars)[0] * (1.0, throttle, 1.0)
         result = simulation.step(action[None])

@@ -9,8 +9,8 @@ import pytest
 from replay_drives import RING, ring_run
 
 from racer_env.engine import Circuit, Start
-from racer_viewer.replays import MOST_COMPARED, Comparison, ReplayError, Trace, common_track, trace_replay
-from racer_viewer.replays.trace import STILL_AT_WALL, Tracing
+from racer_viewer.replays import MAX_COMPARED, Comparison, ReplayError, Trace, common_track, trace_replay
+from racer_viewer.replays.trace import STILL_AT_WALL, ReplayTracer
 
 
 @cache
@@ -72,8 +72,8 @@ def test_runs_on_different_circuits_cannot_be_compared() -> None:
         common_track([run, replace(run, circuit=longer, driver="Bob")])
     with pytest.raises(ReplayError, match="another circuit of this name"):
         common_track([run, replace(run, circuit=Circuit("Ring", RING.control_points, gates=12))])
-    with pytest.raises(ReplayError, match=f"at most {MOST_COMPARED}"):
-        common_track([run] * (MOST_COMPARED + 1))
+    with pytest.raises(ReplayError, match=f"at most {MAX_COMPARED}"):
+        common_track([run] * (MAX_COMPARED + 1))
 
 
 def test_the_same_circuit_under_another_name_can_be_compared() -> None:
@@ -84,9 +84,9 @@ def test_the_same_circuit_under_another_name_can_be_compared() -> None:
 
 
 def test_a_replay_that_is_driven_again_in_pieces_is_the_same_to_the_bit() -> None:
-    tracing = Tracing(ring_run())
-    assert tracing.go_on(1)
-    while tracing.go_on(97):
+    tracing = ReplayTracer(ring_run())
+    assert tracing.advance(1)
+    while tracing.advance(97):
         assert tracing.tick < 700
     trace = tracing.trace()
     assert trace.rows.tobytes() == fast().rows.tobytes()

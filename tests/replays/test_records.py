@@ -18,7 +18,7 @@ from racer_env.engine import Circuit, Medals, Start, circuits
 from racer_env.errors import RacerError
 from racer_viewer.replays import ENGINE_VERSION, Replay, replay_to_bytes, trace_replay
 from racer_viewer.replays import records as records_module
-from racer_viewer.replays.records import CircuitKey, Entry, RecordError, Records, circuit_key, medal_for
+from racer_viewer.replays.records import CircuitKey, RecordEntry, RecordError, Records, circuit_key, medal_for
 
 LATER = DATE + timedelta(minutes=5)
 
@@ -28,7 +28,7 @@ def records(tmp_path: Path) -> Records:
     return Records(tmp_path / "data" / "records.db")
 
 
-def entered(records: Records, replay: Replay) -> Entry:
+def entered(records: Records, replay: Replay) -> RecordEntry:
     entry = records.enter(replay)
     assert entry is not None
     return entry
@@ -41,7 +41,7 @@ def with_laps(replay: Replay, *laps: int) -> Replay:
 def test_a_run_is_entered_with_what_it_was(records: Records) -> None:
     replay = ring_run()
     entry = entered(records, replay)
-    assert entry == Entry(
+    assert entry == RecordEntry(
         number=entry.number,
         circuit=circuit_key(RING),
         circuit_name="Ring",
@@ -59,7 +59,7 @@ def test_a_run_is_entered_with_what_it_was(records: Records) -> None:
 def test_a_record_is_its_replay(records: Records) -> None:
     kept = records.replay_of(entered(records, ring_run()))
     assert replay_to_bytes(kept) == replay_to_bytes(ring_run())
-    assert trace_replay(kept).disagreement is None
+    assert trace_replay(kept).mismatch is None
 
 
 def test_records_outlive_whoever_entered_them(records: Records, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_run_of_another_engine_cannot_get_in(records: Records) -> None:
 
 def test_a_head_start_cannot_get_in(records: Records) -> None:
     flying = ring_run(start=Start(speed=(100.0, 100.0)))
-    assert trace_replay(flying).disagreement is None
+    assert trace_replay(flying).mismatch is None
     assert "at rest" in refused(records, flying)
 
 
@@ -171,7 +171,7 @@ def test_looking_for_records_makes_no_file(records: Records, tmp_path: Path) -> 
     assert records.best(RING) is None
     assert records.top(RING) == ()
     assert records.circuits() == ()
-    records.delete(Entry(1, circuit_key(RING), "", "", 1, 1, True, DATE))
+    records.delete(RecordEntry(1, circuit_key(RING), "", "", 1, 1, True, DATE))
     assert list(tmp_path.iterdir()) == []
 
 

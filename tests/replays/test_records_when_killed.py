@@ -44,7 +44,7 @@ def test_a_kill_at_any_moment_loses_no_record_that_was_entered(tmp_path: Path, r
         assert set(said) <= {entry.driver for entry in entries}
     records = Records(path)
     for entry in entries:
-        assert trace_replay(records.replay_of(entry)).disagreement is None
+        assert trace_replay(records.replay_of(entry)).mismatch is None
     assert records.notice is None
     set_aside = {file.name for file in tmp_path.iterdir()} - {"records.db", "records.db-journal"}
     assert not set_aside  # a journal without anything to undo stays until the next record

@@ -23,9 +23,9 @@ from replay_drives import RING, ring_run
 from racer_env.engine import Circuit, Config, Medals, Start, load_circuit, parse_config
 from racer_viewer.replays import (
     ENGINE_VERSION,
-    Recorder,
     Replay,
     ReplayError,
+    ReplayRecorder,
     file_name,
     load_replay,
     replay_from_bytes,
@@ -256,10 +256,10 @@ def test_a_folder_or_nothing_is_no_replay(tmp_path: Path) -> None:
 def test_a_file_of_another_engine_version_is_read_and_names_both_versions(tmp_path: Path) -> None:
     save_replay(replace(ring_run(60), engine_version=ENGINE_VERSION + 6), tmp_path / "other.racer")
     other = load_replay(tmp_path / "other.racer")
-    assert other.other_engine is not None
-    assert f"version {ENGINE_VERSION + 6}" in other.other_engine
-    assert f"version {ENGINE_VERSION}:" in other.other_engine
-    assert ring_run(60).other_engine is None
+    assert other.engine_warning is not None
+    assert f"version {ENGINE_VERSION + 6}" in other.engine_warning
+    assert f"version {ENGINE_VERSION}:" in other.engine_warning
+    assert ring_run(60).engine_warning is None
 
 
 def test_a_saved_file_replaces_the_one_before_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_a_name_for_the_file_has_nothing_that_a_system_refuses() -> None:
 
 
 def test_a_recorder_keeps_actions_exactly_as_they_are_stepped() -> None:
-    recorder = Recorder(RING, Config(), Start(), driver="a\nb" + "x" * 100)
+    recorder = ReplayRecorder(RING, Config(), Start(), driver="a\nb" + "x" * 100)
     recorder.add(np.array([0.1, 0.2, 0.3], np.float32), 1.0)
     recorder.add((0.1, 1, False), 0.5, 2)
     replay = recorder.replay()
@@ -310,7 +310,7 @@ def test_a_recorder_keeps_actions_exactly_as_they_are_stepped() -> None:
 
 def test_a_recorder_grows_and_stops_when_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_module, "MOST_TICKS", 10_000)
-    recorder = Recorder(RING, Config(), Start())
+    recorder = ReplayRecorder(RING, Config(), Start())
     for tick in range(10_100):
         recorder.add((tick / 1e6, 0.0, 0.0), 1.0)
     replay = recorder.replay()
@@ -321,7 +321,7 @@ def test_a_recorder_grows_and_stops_when_it_is_full(monkeypatch: pytest.MonkeyPa
 
 def test_a_recorder_that_saw_nothing_makes_no_replay() -> None:
     with pytest.raises(ReplayError, match="1 to"):
-        Recorder(RING, Config(), Start()).replay()
+        ReplayRecorder(RING, Config(), Start()).replay()
 
 
 def test_nobody_changes_the_actions_of_a_replay() -> None:

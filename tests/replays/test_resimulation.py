@@ -16,8 +16,8 @@ from racer_env.engine import ANYWHERE, CAR, Circuit, Config, Simulation, Start, 
 from racer_viewer.agents import load_agent
 from racer_viewer.replays import (
     ENGINE_VERSION,
-    Recorder,
     ReplayError,
+    ReplayRecorder,
     Trace,
     replay_from_bytes,
     replay_to_bytes,
@@ -40,7 +40,7 @@ class Driven:
         observation, _ = self.env.reset(seed=seed)
         definition = self.env._bridge.track.circuit
         assert definition is not None
-        recorder = Recorder(definition, CONFIG, start, seed, "champion")
+        recorder = ReplayRecorder(definition, CONFIG, start, seed, "champion")
         self.rows, self.observations, self.rewards = [self.row()], [observation], [0.0]
         self.totals = np.zeros(6)
         for tick in range(ticks):
@@ -83,7 +83,7 @@ def test_an_agent_in_the_environment_drives_the_same_again_to_the_bit(
     assert trace.reward == driven.rewards[-1] == driven.replay.reward
     assert trace.totals[-1].tobytes() == driven.totals.tobytes()
     assert tuple(lap.ticks for lap in trace.laps) == driven.replay.laps
-    assert trace.disagreement is None
+    assert trace.mismatch is None
     if circuit == "track-01":
         assert len(trace.laps) >= 3
 
@@ -193,14 +193,14 @@ def test_a_lap_that_began_away_from_the_line_is_none() -> None:
 
 def test_what_the_physics_does_not_give_is_said() -> None:
     laps = ring_run().laps
-    faster = ring_trace(laps=(laps[0] - 1, *laps[1:])).disagreement
+    faster = ring_trace(laps=(laps[0] - 1, *laps[1:])).mismatch
     assert faster is not None
     assert str(laps[0] - 1) in faster
     assert str(laps[0]) in faster
-    richer = ring_trace(reward=ring_run().reward + 0.001).disagreement
+    richer = ring_trace(reward=ring_run().reward + 0.001).mismatch
     assert richer is not None
     assert "reward" in richer
-    none = ring_trace(laps=()).disagreement
+    none = ring_trace(laps=()).mismatch
     assert none is not None
     assert "claimed: none" in none
 
@@ -236,7 +236,7 @@ def pinned_drive() -> Trace:
     ticks = range(900)
     steer = [-0.16 if tick % 120 < 30 else -0.09 for tick in ticks]
     pedals = [(0.6 * (tick % 90 < 70), 0.2 * (tick % 90 >= 80)) for tick in ticks]
-    recorder = Recorder(RING, Config(), Start())
+    recorder = ReplayRecorder(RING, Config(), Start())
     for angle, (throttle, brake) in zip(steer, pedals, strict=True):
         recorder.add((angle, throttle, brake), 0.0)
     return trace_replay(recorder.replay())

@@ -13,10 +13,10 @@ from racer_viewer.modes.train import setup, tensorboard
 from racer_viewer.training import run_folder
 from racer_viewer.training import run_monitor as watched_module
 from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.control import Orders
+from racer_viewer.training.control import ControlServer
 from racer_viewer.training.run import Run
-from racer_viewer.training.run_log_reader import load_curves
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_log_reader import load_history
+from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui import display
 
 
@@ -52,12 +52,12 @@ def test_a_run_that_has_learned_asks_for_more_steps(data: Path, no_learner: list
     folder = data / "runs" / "tiny"
     for timesteps in (None, 512, 100):
         with pytest.raises(RacerError, match=r"^tiny has learned 512 of \d+ steps: ask for more with --timesteps"):
-            WatchedRun.go_on(folder, timesteps)
-    assert (no_learner, WatchedRun.attach(folder).total) == ([], 512)
-    assert WatchedRun.go_on(folder / "tiny_256_steps.zip").total == 512, "from there it has some left"
-    assert WatchedRun.go_on(folder, 1024).total == 1024
+            RunMonitor.continue_run(folder, timesteps)
+    assert (no_learner, RunMonitor.attach(folder).total) == ([], 512)
+    assert RunMonitor.continue_run(folder / "tiny_256_steps.zip").total == 512, "from there it has some left"
+    assert RunMonitor.continue_run(folder, 1024).total == 1024
     assert no_learner == [folder / "tiny_256_steps.zip", folder]
-    WatchedRun.go_on(folder / "tiny_256_steps.zip", 512)  # as it was
+    RunMonitor.continue_run(folder / "tiny_256_steps.zip", 512)  # as it was
 
 
 @pytest.mark.parametrize("headless", [True, False])
@@ -78,7 +78,7 @@ def test_a_run_that_learns_is_said_to_though_it_has_nothing_to_go_on_from(
 ) -> None:
     folder = tmp_path / "runs" / "busy"
     folder.mkdir(parents=True)
-    with closing(Orders(folder)):
+    with closing(ControlServer(folder)):
         for run in ("busy", folder):
             assert main(["train", "--headless", "--resume", str(run), "--data-dir", str(tmp_path)]) == 2
             (line,) = capsys.readouterr().err.splitlines()
@@ -115,11 +115,11 @@ def test_a_window_resumes_as_the_command_line_says(data: Path, monkeypatch: pyte
 def test_a_run_from_before_there_were_stories_is_seen_with_its_curves(tmp_path: Path) -> None:
     outcome = Run(tiny(), tmp_path).learn()
     (outcome.folder / "live.jsonl").unlink()
-    run = WatchedRun.attach(outcome.folder)
-    assert run.curves.steps.tolist() == load_curves(outcome.folder).steps.tolist() == [128, 256, 384, 512]
+    run = RunMonitor.attach(outcome.folder)
+    assert run.history.steps.tolist() == load_history(outcome.folder).steps.tolist() == [128, 256, 384, 512]
     assert (run.state, run.steps) == ("finished", 512)
     (outcome.folder / "config.json").write_text(tiny(timesteps=1024).to_json())
-    assert WatchedRun.attach(outcome.folder).state == "stopped"
+    assert RunMonitor.attach(outcome.folder).state == "stopped"
 
 
 def test_what_was_the_best_before_is_to_be_beaten(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_what_was_the_best_before_is_to_be_beaten(tmp_path: Path) -> None:
     outcome = Run(champion, tmp_path).learn()
     best = outcome.folder / "tiny_best.zip"
     kept = best.read_bytes()
-    (event,) = [event for event in load_curves(outcome.folder).events if event.kind == "best"][:1]
+    (event,) = [event for event in load_history(outcome.folder).events if event.kind == "best"][:1]
     assert event.text.startswith("New best: track-01 ")
     (outcome.folder / "config.json").write_text(tiny(**{
         **{name: getattr(champion, name) for name in ("net", "log_std", "final_log_std")},

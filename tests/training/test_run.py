@@ -23,7 +23,7 @@ from racer_viewer.training.config import RunConfig, load_run_config, parse_run_c
 from racer_viewer.training.overseer import Progress
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_folder import ResumeError, find_checkpoint
-from racer_viewer.training.run_log_reader import load_curves
+from racer_viewer.training.run_log_reader import load_history
 from racer_viewer.training.sb3 import make_env, make_model, restore
 
 TINY = {
@@ -183,7 +183,7 @@ def test_a_full_disk_under_tensorboard_is_told_and_does_not_end_a_run(
     assert outcome.finished
     assert threading.excepthook is usual
     assert not unhandled, "a thread's last words are pages"
-    problems = [event.text for event in load_curves(outcome.folder).events if event.kind == "problem"]
+    problems = [event.text for event in load_history(outcome.folder).events if event.kind == "problem"]
     assert problems == ["could not write figures: No space left on device; the run goes on"]
 
 

@@ -74,7 +74,7 @@ class TrainEndScreen(ListScreen):
         run = self._train.run
         if run.problem:
             return run.problem
-        laps = filter(None, (best_policy(run.curves), fastest_laps(run.curves)))
+        laps = filter(None, (best_policy(run.history), fastest_laps(run.history)))
         return f"{run.config.name}: {run.steps:,} steps; {'; '.join(laps) or 'no whole lap yet'}"
 
     def _items(self, app: Stage) -> list[Item]:
@@ -93,7 +93,7 @@ class TrainEndScreen(ListScreen):
 
     def _learned(self) -> str:
         """What is raced and watched, in words."""
-        steps = best_steps(self._train.run.curves)
+        steps = best_steps(self._train.run.history)
         return "what it has learned" if steps is None else f"its best policy, after {steps_in_words(steps)} steps"
 
     def _resuming(self) -> Button:

@@ -23,7 +23,7 @@ import pygame
 from racer_viewer.modes.race_view import ZOOM_STEP
 from racer_viewer.modes.train.run_facts import lap_words
 from racer_viewer.modes.train.showcase import steps_in_words
-from racer_viewer.run_history import Event
+from racer_viewer.run_history import RunEvent
 from racer_viewer.ui.intents import Click, Drag, Intent, Point, Release, Scroll
 from racer_viewer.ui.paint import STATUS_HEIGHT, Words, status_line
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
@@ -107,7 +107,7 @@ def note_on(timeline: Timeline, train: TrainScreen) -> None:
     timeline.caption, timeline.caption_colour = run.config.name, palette.player
     timeline.marks = tuple(
         Mark(event.steps, MARKED[event.kind], palette.good if event.kind == "best" else None)
-        for event in run.curves.events
+        for event in run.history.events
         if event.kind in MARKED
     )
     timeline.warning = run.problem
@@ -168,7 +168,7 @@ def words_of(train: TrainScreen) -> Words:
         (f"{run.steps:,} of {run.total:,} steps", palette.text),
         (f"{run.steps_per_second:,.0f} steps/s" if train.lives else "", palette.faint),
         (name_of(run.pace) if train.lives else "", palette.faint),
-        (lap_words(run.curves, train.circuit), palette.text),
+        (lap_words(run.history, train.circuit), palette.text),
         _policy(train),
     )
     return [each for each in words if each[0]]
@@ -196,7 +196,9 @@ class EventPanel:
         self._drawn: tuple[object, ...] = ()
         self._panel = pygame.Surface((1, 1))
 
-    def draw(self, surface: pygame.Surface, theme: Theme, events: Sequence[Event], midbottom: tuple[int, int]) -> None:
+    def draw(
+        self, surface: pygame.Surface, theme: Theme, events: Sequence[RunEvent], midbottom: tuple[int, int]
+    ) -> None:
         last = tuple(events[-SHOWN:])
         if not last:
             return
@@ -205,7 +207,7 @@ class EventPanel:
         surface.blit(self._panel, self._panel.get_rect(midbottom=midbottom))
 
 
-def _panel(theme: Theme, events: Sequence[Event]) -> pygame.Surface:
+def _panel(theme: Theme, events: Sequence[RunEvent]) -> pygame.Surface:
     line, padding = theme.line_height(TEXT_SMALL) + theme.px(5), theme.px(PADDING)
     words = [f"{steps_in_words(event.steps)}   {event.text}" for event in events]
     lines = [theme.fitting(each, theme.px(WIDTH), TEXT_SMALL) for each in words]

@@ -17,7 +17,7 @@ from racer_viewer.modes.screen import Stage
 from racer_viewer.modes.train.panels import Layout
 from racer_viewer.render.plots import CurvesView
 from racer_viewer.render.swarm import SwarmScene
-from racer_viewer.run_history import SWARM_CAR, Curves, Swarm
+from racer_viewer.run_history import SWARM_CAR, RunHistory, Swarm
 
 CARS = 48
 FADING = 0.98
@@ -77,7 +77,7 @@ class Sight:
     track: Track
     circuit: str
     number: int
-    runs: Sequence[Curves]
+    runs: Sequence[RunHistory]
     mouse: tuple[int, int] | None
     smoothing: float
     at: float | None
@@ -93,7 +93,7 @@ class TrainPictures:
         self._app, self._patient = app, patient
         self._swarm, self._curves = SwarmScene(app.theme, patient), CurvesView(app.theme, patient)
         self._pictures: dict[Layout, pygame.Surface] = {}
-        self._runs: Sequence[Curves] = ()
+        self._runs: Sequence[RunHistory] = ()
         self._runs_since = 0.0
         self._began, self._left, self._turn = 0.0, 0, Layout.CURVES
 
@@ -159,7 +159,7 @@ class TrainPictures:
         runs = self._runs_to_draw(sight)
         self._curves.draw(picture, picture.get_rect(), runs, mouse, sight.smoothing, sight.at, sight.circuit)
 
-    def _runs_to_draw(self, sight: Sight) -> Sequence[Curves]:
+    def _runs_to_draw(self, sight: Sight) -> Sequence[RunHistory]:
         now = time.monotonic()
         if self._patient or now - self._runs_since > CURVES_SECONDS:
             self._runs, self._runs_since = sight.runs, now

@@ -18,14 +18,14 @@ import numpy as np
 
 from racer_env.errors import RacerError
 from racer_viewer.modes.train.showcase import steps_in_words
-from racer_viewer.run_history import Curves
+from racer_viewer.run_history import RunHistory
 from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.run_folder import run_folders
 from racer_viewer.training.run_lock import running_learner
-from racer_viewer.training.run_log_reader import load_curves
+from racer_viewer.training.run_log_reader import load_history
 
 
-def lap_words(curves: Curves, circuit: str) -> str:
+def lap_words(curves: RunHistory, circuit: str) -> str:
     """On a circuit, whose name is said where there are others: the fastest lap, and that of the best policy."""
     fastest, kept = curves.best_lap(circuit), _lap_of_best(curves, circuit)
     where = f" on {circuit}" if len(curves.circuits) > 1 else ""
@@ -34,15 +34,15 @@ def lap_words(curves: Curves, circuit: str) -> str:
     return f"fastest lap {fastest:.2f} s{where}" + (f", best policy {kept:.2f} s" if kept is not None else "")
 
 
-def fastest_laps(curves: Curves) -> str:
+def fastest_laps(curves: RunHistory) -> str:
     """Of all cars, on every circuit that has one; empty if there is none."""
     if len(curves.circuits) < 2:
-        return lap_words(Curves(laps=curves.laps), "") if len(curves.laps) else ""
+        return lap_words(RunHistory(laps=curves.laps), "") if len(curves.laps) else ""
     laps = curves.best_laps()
     return f"fastest {'lap' if len(laps) == 1 else 'laps'} {_listed(laps)}" if laps else ""
 
 
-def best_policy(curves: Curves) -> str:
+def best_policy(curves: RunHistory) -> str:
     """The one that is kept as the best: since when, and its laps as far as they are known; empty if there is none."""
     steps = best_steps(curves)
     if steps is None:
@@ -55,12 +55,12 @@ def best_policy(curves: Curves) -> str:
     return f"{words}: {_listed(laps) if len(curves.circuits) > 1 else f'{min(laps.values()):.2f} s'}"
 
 
-def best_steps(curves: Curves) -> int | None:
+def best_steps(curves: RunHistory) -> int | None:
     """That the policy which is kept as the best had learned for; None as long as none has driven cleanly."""
     return next((event.steps for event in reversed(curves.events) if event.kind == "best"), None)
 
 
-def _lap_of_best(curves: Curves, circuit: str) -> float | None:
+def _lap_of_best(curves: RunHistory, circuit: str) -> float | None:
     """By which it was found to be the best [s]: as the learner logged it, else the fastest lap of that moment."""
     steps = best_steps(curves)
     if steps is None:
@@ -87,7 +87,7 @@ class RunFacts:
 
     folder: Path
     config: RunConfig | None
-    curves: Curves
+    curves: RunHistory
     learning: bool
     changed: float
     problem: str = ""
@@ -166,9 +166,9 @@ def facts_of(folder: Path) -> RunFacts:
     changed = _changed(folder)
     try:
         config = load_run_config(folder / "config.json")
-        return RunFacts(folder, config, load_curves(folder), running_learner(folder) is not None, changed)
+        return RunFacts(folder, config, load_history(folder), running_learner(folder) is not None, changed)
     except (RacerError, OSError) as error:
-        return RunFacts(folder, None, Curves(), False, changed, str(error))
+        return RunFacts(folder, None, RunHistory(), False, changed, str(error))
 
 
 def _changed(folder: Path) -> float:
@@ -191,13 +191,13 @@ class ComparedRuns:
 
     def __init__(self) -> None:
         self.folders: list[Path] = []
-        self._curves: dict[Path, Curves] = {}
+        self._curves: dict[Path, RunHistory] = {}
         self._learning: dict[Path, bool] = {}
         self._news, self._closed = Event(), False
         self._thread: Thread | None = None
 
     @property
-    def curves(self) -> list[Curves]:
+    def curves(self) -> list[RunHistory]:
         """Of all that have been read."""
         return [self._curves[folder] for folder in self.folders if folder in self._curves]
 
@@ -228,6 +228,6 @@ class ComparedRuns:
         self._learning[folder] = running_learner(folder) is not None
         if learned_before:
             try:
-                self._curves[folder] = load_curves(folder)
+                self._curves[folder] = load_history(folder)
             except OSError:
                 return

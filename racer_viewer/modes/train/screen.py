@@ -29,9 +29,9 @@ from racer_viewer.modes.train.panels import (
 from racer_viewer.modes.train.pictures import PolicySwarm, Sight, TrainPictures
 from racer_viewer.modes.train.run_facts import ComparedRuns
 from racer_viewer.modes.train.showcase import LIVE, Showcase, ShownPolicy, steps_in_words
-from racer_viewer.run_history import Curves, Swarm
+from racer_viewer.run_history import RunHistory, Swarm
 from racer_viewer.training.run_folder import latest_model
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.intents import Controls, Do, Intent
 from racer_viewer.ui.paint import STATUS_HEIGHT, centred
 from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_LARGE
@@ -45,7 +45,7 @@ USUAL_SHAPE = 16 / 9
 class TrainScreen(DrivingScreen):
     """A run from its first step to its last, and afterwards a timeline over all of it."""
 
-    def __init__(self, app: Stage, run: WatchedRun, patient: bool = False) -> None:
+    def __init__(self, app: Stage, run: RunMonitor, patient: bool = False) -> None:
         """patient: everything is drawn in full, for films."""
         self.run = run
         self._circuits = run.config.circuits
@@ -221,7 +221,7 @@ class TrainScreen(DrivingScreen):
         return best if best.is_file() else latest_model(self.run.folder)
 
     @property
-    def compared(self) -> list[Curves]:
+    def compared(self) -> list[RunHistory]:
         """Curves of other runs, over this one's."""
         return self._others.curves
 
@@ -261,7 +261,7 @@ class TrainScreen(DrivingScreen):
 
     def _sight(self) -> Sight:
         at = None if self.policy.is_newest else float(self.policy.steps)
-        runs = [self.run.curves, *self.compared]
+        runs = [self.run.history, *self.compared]
         return Sight(self.showcase.track, self.circuit, self._number, runs, self._mouse.at, self.smoothing, at)
 
     def _draw_waiting(self, surface: pygame.Surface) -> None:
@@ -272,7 +272,7 @@ class TrainScreen(DrivingScreen):
     def _draw_events(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         """Up to the moment that is shown, in the middle below."""
         until, middle = self.policy.steps, self.places.get(Layout.SHOWCASE, area).centerx
-        events = [event for event in self.run.curves.events if event.steps <= until]
+        events = [event for event in self.run.history.events if event.steps <= until]
         self._events.draw(surface, self.app.theme, events, (middle, area.bottom - self.app.theme.px(MARGIN)))
 
     def _show_circuit(self, by: int) -> None:

@@ -17,7 +17,7 @@ from racer_viewer.modes.train.tensorboard import show_tensorboard
 from racer_viewer.modes.waiting import open_in_background, open_safely
 from racer_viewer.runtime import can_train, how_to_train
 from racer_viewer.training.config import DEFAULT_PRESET, PRESETS, RunConfig, preset
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.item_list import Button, Choice, Item
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def open_training(
     """Begin a run and see it, with the curves of others over its own."""
 
     def begin() -> TrainScreen:
-        screen = _screen_of(app, WatchedRun.start(config, app.data / "runs"), compared, opened)
+        screen = _screen_of(app, RunMonitor.start(config, app.data / "runs"), compared, opened)
         if tensorboard:
             show_tensorboard(screen.run.folder, app.say)
         return screen
@@ -52,21 +52,21 @@ def open_training(
 def open_run(app: Stage, folder: Path, compared: Sequence[Path] = (), opened: Opened = _nobody) -> None:
     """See a run that is learning, or that has learned, with the curves of others over its own."""
     _open_in_background(
-        app, f"Opening {folder.name}", lambda: WatchedRun.attach(folder), WatchedRun.detach, compared, opened
+        app, f"Opening {folder.name}", lambda: RunMonitor.attach(folder), RunMonitor.detach, compared, opened
     )
 
 
 def resume_run(app: Stage, folder: Path, timesteps: int | None = None, opened: Opened = _nobody) -> None:
     """Learn on from the last that was saved, to so many steps in all; None is what it was told to."""
     words = f"Resuming {folder.name}"
-    _open_in_background(app, words, lambda: WatchedRun.go_on(folder, timesteps), WatchedRun.close, opened=opened)
+    _open_in_background(app, words, lambda: RunMonitor.continue_run(folder, timesteps), RunMonitor.close, opened=opened)
 
 
 def _open_in_background(
     app: Stage,
     words: str,
-    open_it: Callable[[], WatchedRun],
-    undo: Callable[[WatchedRun], None],
+    open_it: Callable[[], RunMonitor],
+    undo: Callable[[RunMonitor], None],
     compared: Sequence[Path] = (),
     opened: Opened = _nobody,
 ) -> None:
@@ -74,7 +74,7 @@ def _open_in_background(
     open_in_background(app, words, open_it, lambda run: _screen_of(app, run, compared, opened), undo)
 
 
-def _screen_of(app: Stage, run: WatchedRun, compared: Sequence[Path], opened: Opened) -> TrainScreen:
+def _screen_of(app: Stage, run: RunMonitor, compared: Sequence[Path], opened: Opened) -> TrainScreen:
     """A run that cannot be shown does not go on unseen."""
     try:
         screen = TrainScreen(app, run)

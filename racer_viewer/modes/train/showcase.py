@@ -18,7 +18,7 @@ from racer_viewer.modes.controls import Action
 from racer_viewer.modes.race import Entrant, Race, RaceCar
 from racer_viewer.snapshot import Snapshot
 from racer_viewer.training.config import PAID_UNITS, RunConfig
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.theme import Palette
 
 LIVE = ("starting", "learning", "paused")
@@ -28,7 +28,7 @@ LIVE = ("starting", "learning", "paused")
 class ShownPolicy:
     """The newest, swapped in at every update; or one that was chosen, by its number among those that were kept."""
 
-    def __init__(self, run: WatchedRun, showcase: Showcase, say: Callable[[str], None]) -> None:
+    def __init__(self, run: RunMonitor, showcase: Showcase, say: Callable[[str], None]) -> None:
         self._run, self._showcase, self._say = run, showcase, say
         self._newest, self._swapped = -1, time.monotonic()
         self._chosen: int | None = None
@@ -57,7 +57,7 @@ class ShownPolicy:
     @property
     def steps(self) -> int:
         """Moment of the training that is shown: of the chosen policy, else now."""
-        policies, chosen = self._run.curves.policies, self._chosen
+        policies, chosen = self._run.history.policies, self._chosen
         return self._run.steps if chosen is None or chosen >= len(policies) else round(float(policies[chosen]))
 
     def keep_up(self) -> None:
@@ -68,7 +68,7 @@ class ShownPolicy:
 
     def take_newest(self) -> None:
         """The policy of the last update drives on from where the one before it was."""
-        count = len(self._run.curves.policies)
+        count = len(self._run.history.policies)
         if self._chosen is not None and self._chosen >= count:  # a run that goes on begins before its last policies
             self._chosen = None
             self._showcase.compare("", None)
@@ -92,7 +92,7 @@ class ShownPolicy:
 
     def choose_at(self, steps: float) -> None:
         """The one that was kept nearest to this moment."""
-        policies = self._run.curves.policies
+        policies = self._run.history.policies
         if len(policies):
             self.choose(int(np.abs(policies - steps).argmin()))
 

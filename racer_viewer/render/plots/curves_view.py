@@ -15,7 +15,7 @@ import pygame
 from racer_viewer.render.plots.chart import SWATCH, Chart
 from racer_viewer.render.plots.figures import charts_of, content_of, run_colours, span
 from racer_viewer.render.plots.hover import draw_crosshair, draw_hover
-from racer_viewer.run_history import Curves
+from racer_viewer.run_history import RunHistory
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Theme
 
 LEAST_WIDTH, LEAST_HEIGHT = 230, 104
@@ -82,7 +82,7 @@ Key = tuple[str, tuple[int, int]]
 class _Shown:
     """What the picture of a chart depends on besides its size."""
 
-    runs: tuple[Curves, ...] = (Curves(),)
+    runs: tuple[RunHistory, ...] = (RunHistory(),)
     smoothing: float = 0.0
     circuit: str = ""
 
@@ -129,7 +129,7 @@ class CurvesView:
         self,
         surface: pygame.Surface,
         rect: pygame.Rect,
-        runs: Sequence[Curves],
+        runs: Sequence[RunHistory],
         hover: tuple[int, int] | None = None,
         smoothing: float = 0.6,
         at: float | None = None,
@@ -139,7 +139,7 @@ class CurvesView:
 
         circuit: whose times are shown, of runs that learn on several.
         """
-        runs = tuple(runs) or (Curves(),)
+        runs = tuple(runs) or (RunHistory(),)
         area = pygame.Rect(rect).clip(surface.get_rect())
         self._places = self._arranged(area, runs)
         self._wanted = _Shown(runs, smoothing, circuit)
@@ -184,7 +184,7 @@ class CurvesView:
             self._plates = {size: self.theme.panel(*size)}
         return self._plates[size]
 
-    def _arranged(self, area: pygame.Rect, runs: tuple[Curves, ...]) -> dict[str, pygame.Rect]:
+    def _arranged(self, area: pygame.Rect, runs: tuple[RunHistory, ...]) -> dict[str, pygame.Rect]:
         names = (self.focus,) if self.focus is not None else charts_of(runs)
         if len(runs) > 1:
             top = self._legend_height()
@@ -270,14 +270,14 @@ class CurvesView:
         """With the gap below it."""
         return self.theme.line_height(TEXT_SMALL) + 2 * self.theme.px(LEGEND_EDGE) + self.theme.px(GAP)
 
-    def _legend_of(self, runs: tuple[Curves, ...], width: int) -> pygame.Surface:
+    def _legend_of(self, runs: tuple[RunHistory, ...], width: int) -> pygame.Surface:
         """The names of the runs with their colours in a row; where there is no room, the longest are cut."""
         key = (width, *(run.name for run in runs))
         if self._legend is None or self._legend[0] != key:
             self._legend = key, self._drawn_legend(runs, width)
         return self._legend[1]
 
-    def _drawn_legend(self, runs: tuple[Curves, ...], width: int) -> pygame.Surface:
+    def _drawn_legend(self, runs: tuple[RunHistory, ...], width: int) -> pygame.Surface:
         px, theme = self.theme.px, self.theme
         legend = theme.panel(width, self._legend_height() - px(GAP))
         beside = px(SWATCH + 6) + px(5) + px(16)

@@ -23,7 +23,7 @@ from racer_viewer.render.plots.axes import (
 )
 from racer_viewer.render.plots.drawing import EVERYWHERE
 from racer_viewer.render.plots.series import Content, Dots, Line, Mark, Stack, running_best
-from racer_viewer.run_history import Curves
+from racer_viewer.run_history import RunHistory
 from racer_viewer.timing import SECTORS
 from racer_viewer.ui.theme import Colour, Palette
 
@@ -82,7 +82,7 @@ _OF_PPO = ("entropy", "loss", "kl", "explained")
 _SAC_KEY = FIGURES["actor"].key
 
 
-def charts_of(runs: Sequence[Curves]) -> tuple[str, ...]:
+def charts_of(runs: Sequence[RunHistory]) -> tuple[str, ...]:
     """Names of the charts that these runs have or will have, the most important first."""
     names = {key for run in runs for key in run.values}
     usual = not any(_SAC_KEY in run.values for run in runs)
@@ -96,16 +96,16 @@ def charts_of(runs: Sequence[Curves]) -> tuple[str, ...]:
     return tuple(chart for chart in CHARTS if has(chart))
 
 
-def span(runs: Sequence[Curves]) -> tuple[float, float]:
+def span(runs: Sequence[RunHistory]) -> tuple[float, float]:
     """Of the steps of all runs."""
     return span_of(*(steps for run in runs for steps in (run.steps, run.laps[:, 0], run.sectors[:, 0])))
 
 
-def run_colours(runs: Sequence[Curves], palette: Palette) -> list[Colour]:
+def run_colours(runs: Sequence[RunHistory], palette: Palette) -> list[Colour]:
     return [palette.cars[number % len(palette.cars)] for number in range(len(runs))]
 
 
-def content_of(chart: str, runs: Sequence[Curves], palette: Palette, circuit: str = "") -> Content:
+def content_of(chart: str, runs: Sequence[RunHistory], palette: Palette, circuit: str = "") -> Content:
     """What there is to draw in one of the `CHARTS`.
 
     circuit: whose times are shown of runs that learn on several: those of different ones say nothing about each other.
@@ -115,7 +115,7 @@ def content_of(chart: str, runs: Sequence[Curves], palette: Palette, circuit: st
     return _reward(runs, palette) if chart == "reward" else _figure(FIGURES[chart], runs, palette)
 
 
-def _figure(figure: Figure, runs: Sequence[Curves], palette: Palette) -> Content:
+def _figure(figure: Figure, runs: Sequence[RunHistory], palette: Palette) -> Content:
     lines = tuple(
         Line(_name(run, runs), colour, run.steps, figure.sign * _values(run, figure.key), joined=figure.sparse)
         for run, colour in zip(runs, run_colours(runs, palette), strict=True)
@@ -131,7 +131,7 @@ def _figure(figure: Figure, runs: Sequence[Curves], palette: Palette) -> Content
     )
 
 
-def _reward(runs: Sequence[Curves], palette: Palette) -> Content:
+def _reward(runs: Sequence[RunHistory], palette: Palette) -> Content:
     """Means per step are small figures; per second they are what a car earns while one looks at it."""
     parts = [np.stack([_values(run, key) for key in COMPONENT_KEYS], axis=1) * TICKS_PER_SECOND for run in runs]
     several = len(runs) > 1
@@ -154,7 +154,7 @@ def _reward(runs: Sequence[Curves], palette: Palette) -> Content:
     )
 
 
-def _laps(runs: Sequence[Curves], palette: Palette, circuit: str) -> Content:
+def _laps(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Content:
     several = len(runs) > 1
     dots, lines = [], []
     for run, colour in zip(runs, run_colours(runs, palette), strict=True):
@@ -184,7 +184,7 @@ def _laps(runs: Sequence[Curves], palette: Palette, circuit: str) -> Content:
     )
 
 
-def lap_times(run: Curves, circuit: str = "") -> tuple[Floats, Floats]:
+def lap_times(run: RunHistory, circuit: str = "") -> tuple[Floats, Floats]:
     """Steps and times [s] of all laps on a circuit, or where only figures are kept, of the best one of each update."""
     if len(run.laps):
         laps = run.laps_on(circuit)
@@ -208,7 +208,7 @@ def _latest_laps(dots: Sequence[Dots], lines: Sequence[Line], palette: Palette) 
     )
 
 
-def _sectors(runs: Sequence[Curves], palette: Palette, circuit: str) -> Content:
+def _sectors(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Content:
     """The median of the last laps, sector by sector."""
     several = len(runs) > 1
     lines = []
@@ -257,17 +257,17 @@ def _medians(groups: Floats) -> Floats:
     return np.where(there > 0, (low + high) / 2.0, np.nan)[:, 0]
 
 
-def _on(runs: Sequence[Curves], circuit: str) -> str:
+def _on(runs: Sequence[RunHistory], circuit: str) -> str:
     """For the title of a chart that does not show all circuits."""
     return f" ON {circuit.upper()}" if any(len(run.circuits) > 1 for run in runs) else ""
 
 
-def _values(run: Curves, key: str) -> Floats:
+def _values(run: RunHistory, key: str) -> Floats:
     values = run.values.get(key)
     return np.full(len(run.steps), np.nan) if values is None else np.where(np.isfinite(values), values, np.nan)
 
 
-def _name(run: Curves, runs: Sequence[Curves]) -> str:
+def _name(run: RunHistory, runs: Sequence[RunHistory]) -> str:
     """What a run is called among others; alone it needs no name."""
     return run.name if len(runs) > 1 else ""
 
@@ -282,7 +282,7 @@ def _latest(lines: Sequence[Line], unit: Unit, palette: Palette) -> tuple[tuple[
     return tuple(words)
 
 
-def _marks(runs: Sequence[Curves], palette: Palette, kinds: Sequence[str] | None = None) -> tuple[Mark, ...]:
+def _marks(runs: Sequence[RunHistory], palette: Palette, kinds: Sequence[str] | None = None) -> tuple[Mark, ...]:
     """Of several runs only what changed them, in the colour of the run."""
     if len(runs) == 1:
         return tuple(
@@ -298,4 +298,4 @@ def _marks(runs: Sequence[Curves], palette: Palette, kinds: Sequence[str] | None
     )
 
 
-_TIMES: Mapping[str, Callable[[Sequence[Curves], Palette, str], Content]] = {"laps": _laps, "sectors": _sectors}
+_TIMES: Mapping[str, Callable[[Sequence[RunHistory], Palette, str], Content]] = {"laps": _laps, "sectors": _sectors}

@@ -13,7 +13,7 @@ from racer_viewer.render.plots.axes import Axes, figure_limits, lap_limits
 from racer_viewer.render.plots.drawing import draw_areas, draw_dots, draw_line, stepped
 from racer_viewer.render.plots.figures import COMPONENT_KEYS, EPISODE_REWARD, lap_times, span
 from racer_viewer.render.plots.series import moving_average, running_best
-from racer_viewer.run_history import Curves
+from racer_viewer.run_history import RunHistory
 from racer_viewer.ui.theme import Theme
 
 Floats = NDArray[np.float64]
@@ -33,15 +33,15 @@ class SmallCurve:
 
     def __init__(self, theme: Theme) -> None:
         self.theme = theme
-        self._pictures: WeakKeyDictionary[Curves, pygame.Surface] = WeakKeyDictionary()
+        self._pictures: WeakKeyDictionary[RunHistory, pygame.Surface] = WeakKeyDictionary()
 
-    def draw(self, surface: pygame.Surface, rect: pygame.Rect, curves: Curves) -> None:
+    def draw(self, surface: pygame.Surface, rect: pygame.Rect, curves: RunHistory) -> None:
         picture = self._pictures.get(curves)
         if picture is None or picture.get_size() != rect.size:
             picture = self._pictures[curves] = self._drawn(rect.size, curves)
         surface.blit(picture, rect)
 
-    def _drawn(self, size: tuple[int, int], curves: Curves) -> pygame.Surface:
+    def _drawn(self, size: tuple[int, int], curves: RunHistory) -> pygame.Surface:
         picture = pygame.Surface(size, pygame.SRCALPHA, 32)
         edge, palette = self.theme.px(EDGE), self.theme.palette
         frame = picture.get_rect().inflate(-2 * edge, -2 * edge)
@@ -80,7 +80,7 @@ class SmallCurve:
         pygame.draw.aacircle(picture, palette.accent, end, self.theme.px(DOT))
 
 
-def _rewards(curves: Curves) -> tuple[Floats, Floats]:
+def _rewards(curves: RunHistory) -> tuple[Floats, Floats]:
     """Steps, and the reward of an episode or else of a step, where it is known."""
     values = curves.values.get(EPISODE_REWARD)
     if values is None or not np.isfinite(values).any():

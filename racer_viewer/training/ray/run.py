@@ -20,7 +20,7 @@ from racer_env.errors import RacerError
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.lap_tracker import tell
 from racer_viewer.training.overseer import Overseer, Report
-from racer_viewer.training.policy_log import PolicyKeeper, driving_tensors
+from racer_viewer.training.policy_log import PolicyLog, driving_tensors
 from racer_viewer.training.ray.algorithm import Iteration, RacerPPO, algorithm_of
 from racer_viewer.training.ray.cluster import ray_running
 from racer_viewer.training.ray.learner import Plan
@@ -96,7 +96,7 @@ class RayRun(Run):
         env: VecNormalize,
         report: Report,
         companions: Sequence[BaseCallback],
-        keeper: PolicyKeeper,
+        keeper: PolicyLog,
     ) -> None:
         done = model.num_timesteps
         model.set_logger(self._logger(model, f"_{done}" if done else ""))
@@ -121,7 +121,7 @@ class RayRun(Run):
         return self._stopped or model.num_timesteps >= self.config.timesteps
 
     def _iterate(
-        self, algorithm: RacerPPO, model: Model, env: VecNormalize, callbacks: CallbackList, keeper: PolicyKeeper
+        self, algorithm: RacerPPO, model: Model, env: VecNormalize, callbacks: CallbackList, keeper: PolicyLog
     ) -> None:
         """The figures of the last iteration are not written down yet."""
         while not self._is_over(model):
@@ -248,6 +248,6 @@ def _observed(env: VecNormalize) -> RunningMeanStd:
     return env.obs_rms
 
 
-def _record(keeper: PolicyKeeper, model: Model, env: VecNormalize) -> bytes:
+def _record(keeper: PolicyLog, model: Model, env: VecNormalize) -> bytes:
     running = _observed(env)
     return keeper.layout.encode(driving_tensors(model.policy.state_dict()), running.mean, running.var)

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
-from racer_viewer.paths import data_folder, free_path, written_whole
+from racer_viewer.paths import atomic_write, data_folder, free_path
 from racer_viewer.runtime import told_command
 from racer_viewer.training.command import config_of, signals_stop
 from racer_viewer.training.config import RunConfig, parse_run_config
@@ -96,7 +96,7 @@ def _keep(folder: Path, trials: Trials, config: RunConfig) -> None:
         BEST_FILE: best.to_json(),
     }
     for name, content in contents.items():
-        with written_whole(folder / name) as temporary:
+        with atomic_write(folder / name) as temporary:
             temporary.write_text(content, encoding="utf-8")
 
 

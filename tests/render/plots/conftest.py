@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from racer_viewer.run_history import Curves, Event
+from racer_viewer.run_history import RunEvent, RunHistory
 from racer_viewer.ui.theme import Theme
 
-MakeRun = Callable[..., Curves]
+MakeRun = Callable[..., RunHistory]
 STEPS_PER_UPDATE = 8192.0
 
 
@@ -22,7 +22,7 @@ def theme() -> Theme:
 def run_of() -> MakeRun:
     """A run of so many updates and laps; figures that are given replace or join those of PPO."""
 
-    def make(updates: int = 60, laps: int = 300, name: str = "run", **changes: Any) -> Curves:
+    def make(updates: int = 60, laps: int = 300, name: str = "run", **changes: Any) -> RunHistory:
         random = np.random.default_rng(len(name))
         steps = np.arange(1.0, updates + 1.0) * STEPS_PER_UPDATE
         end = updates * STEPS_PER_UPDATE
@@ -46,11 +46,11 @@ def run_of() -> MakeRun:
         times = 6.6 + 3.0 * np.exp(-6.0 * when / max(1.0, end)) + np.abs(random.normal(0.0, 0.1, laps))
         sectors = np.column_stack([when, times * 0.3, times * 0.33, times * 0.37])
         events = tuple(
-            Event(round(at * end), 0.0, kind, f"{kind} at {at}")
+            RunEvent(round(at * end), 0.0, kind, f"{kind} at {at}")
             for at, kind in ((0.1, "first lap"), (0.4, "weights"), (0.7, "best"), (0.9, "checkpoint"))
             if updates
         )
         made = {"laps": np.column_stack([when, times]), "sectors": sectors, "events": events}
-        return Curves(name, steps, steps / 25_000.0, values | changes.pop("values", {}), **(made | changes))
+        return RunHistory(name, steps, steps / 25_000.0, values | changes.pop("values", {}), **(made | changes))
 
     return make

@@ -11,10 +11,10 @@ import pytest
 from racer_viewer.render.plots import CHARTS, CurvesView, charts_of
 from racer_viewer.render.plots.curves_view import LEAST_HEIGHT, LEAST_WIDTH, grid
 from racer_viewer.render.plots.figures import COMPONENT_KEYS, content_of, sector_medians, span
-from racer_viewer.run_history import Curves
+from racer_viewer.run_history import RunHistory
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, Theme, fitting_scale
 
-MakeRun = Callable[..., Curves]
+MakeRun = Callable[..., RunHistory]
 BEHIND = (255, 0, 255)
 SIZES = [(380, 250), (800, 500), (1280, 720), (2560, 1440)]
 
@@ -97,7 +97,7 @@ def test_charts_are_drawn_anew_only_when_something_changed(theme: Theme, run_of:
     assert drawn() == 0
 
 
-def drawn_whole(view: CurvesView, rect: pygame.Rect, runs: list[Curves]) -> int:
+def drawn_whole(view: CurvesView, rect: pygame.Rect, runs: list[RunHistory]) -> int:
     """How many parts it took in the time after a frame."""
     view.draw(board(rect.size), rect, runs)
     parts = 0
@@ -205,7 +205,7 @@ def test_a_run_of_sac_has_its_own_figures(run_of: MakeRun) -> None:
     figures = {key: value for key, value in ppo.values.items() if key not in others}
     losses = {key: np.ones(60) for key in ("train/actor_loss", "train/critic_loss", "train/ent_coef")}
     sac = dataclasses.replace(ppo, values=figures | losses)
-    assert charts_of([Curves()]) == charts_of([ppo])
+    assert charts_of([RunHistory()]) == charts_of([ppo])
     assert set(charts_of([ppo])) - set(charts_of([sac])) == {"entropy", "loss", "kl", "explained"}
     assert set(charts_of([sac])) - set(charts_of([ppo])) == {"actor", "critic", "temperature"}
     assert set(charts_of([ppo, sac])) == set(charts_of([ppo])) | set(charts_of([sac]))
@@ -291,14 +291,14 @@ def test_the_very_beginning_can_be_drawn(
 ) -> None:
     run = run_of(updates, 0, events=())
     surface, view = board(size), CurvesView(theme, patient=True)
-    for runs in ([], [Curves()], [run], [run, Curves(), run]):
+    for runs in ([], [RunHistory()], [run], [run, RunHistory(), run]):
         view.draw(surface, surface.get_rect(), runs, hover=(100, 70), at=0.0)
     assert not len(recwarn)
 
 
 def test_no_laps_yet_is_said(run_of: MakeRun) -> None:
     for chart, said in (("laps", "no laps yet"), ("sectors", "no sector times yet"), ("kl", "no figures yet")):
-        content = content_of(chart, [Curves()], ORDINARY)
+        content = content_of(chart, [RunHistory()], ORDINARY)
         assert content.is_empty
         assert content.empty == said
 

@@ -7,14 +7,14 @@ import pygame
 import pytest
 
 from racer_viewer.render.plots import SmallCurve
-from racer_viewer.run_history import Curves
+from racer_viewer.run_history import RunHistory
 from racer_viewer.ui.theme import ORDINARY, Theme
 
-MakeRun = Callable[..., Curves]
+MakeRun = Callable[..., RunHistory]
 RECT = pygame.Rect(20, 10, 120, 36)
 
 
-def drawn(theme: Theme, run: Curves) -> np.ndarray:
+def drawn(theme: Theme, run: RunHistory) -> np.ndarray:
     surface = pygame.Surface((160, 60), depth=32)
     SmallCurve(theme).draw(surface, RECT, run)
     return pygame.surfarray.array3d(surface).astype(int)

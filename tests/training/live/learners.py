@@ -12,7 +12,7 @@ from racer_viewer.training.attended_run import at_a_terminal, learn_attended
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_lock import running_learner
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 
 LONG = 90.0
 """Seconds that a learner may take to begin, on a machine that does much else."""
@@ -48,7 +48,7 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def begin(run: WatchedRun) -> int:
+def begin(run: RunMonitor) -> int:
     """Wait until it learns; returns its process."""
     wait_for(lambda: run.state != "starting")
     assert run.state == "learning", run.problem
@@ -57,8 +57,8 @@ def begin(run: WatchedRun) -> int:
     return pid
 
 
-def kinds(run: WatchedRun) -> list[str]:
-    return [event.kind for event in run.curves.events]
+def kinds(run: RunMonitor) -> list[str]:
+    return [event.kind for event in run.history.events]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from racer_viewer.training import run_monitor as watched_module
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_folder import remove_run
 from racer_viewer.training.run_lock import running_learner
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 from tests.training.live.learners import begin, config, kinds, learning_here, wait_for
 
 
@@ -19,15 +19,15 @@ def training(tmp_path: Path) -> Iterator[Run]:
         yield training
 
 
-def attach(training: Run) -> WatchedRun:
-    run = WatchedRun.attach(training.folder)
+def attach(training: Run) -> RunMonitor:
+    run = RunMonitor.attach(training.folder)
     begin(run)
     return run
 
 
 def test_it_is_seen_with_all_that_a_window_shows(training: Run) -> None:
     run = attach(training)
-    wait_for(lambda: len(run.curves.policies) > 2 and run.swarm() is not None)
+    wait_for(lambda: len(run.history.policies) > 2 and run.swarm() is not None)
     swarm = run.swarm()
     assert swarm is not None
     wait_for(lambda: (now := run.swarm()) is not None and now.tick > swarm.tick)
@@ -47,7 +47,7 @@ def test_a_window_that_is_gone_leaves_it_learning_at_full_speed(training: Run) -
     assert run.pace == 0.5
     run.pause()
     wait_for(lambda: run.state == "paused")
-    again = WatchedRun.attach(training.folder)
+    again = RunMonitor.attach(training.folder)
     wait_for(lambda: again.state == "paused")
     wait_for(lambda: again.pace == 0.5)
     again.detach()
@@ -55,7 +55,7 @@ def test_a_window_that_is_gone_leaves_it_learning_at_full_speed(training: Run) -
     assert run.state == "paused", "the first window still looks"
     run._line._connection.close()  # type: ignore[union-attr] - as if its window had died
     run._leaving.set()
-    last = WatchedRun.attach(training.folder)
+    last = RunMonitor.attach(training.folder)
     wait_for(lambda: last.state == "learning" and last.pace is None)
     steps = last.steps
     wait_for(lambda: last.steps > steps + 2000)
@@ -73,12 +73,12 @@ def test_weights_are_known_and_a_part_of_them_is_changed(training: Run) -> None:
     wait_for(lambda: run.weights["speedBonus"] == 0.125)
     assert run.weights == {**before, "wallPenalty": -0.5, "speedBonus": 0.125}
     assert kinds(run).count("weights") == 2, "what is as it was is no news"
-    assert WatchedRun.attach(training.folder).weights == run.weights
+    assert RunMonitor.attach(training.folder).weights == run.weights
 
 
 def test_the_order_to_discard_comes_when_it_has_just_ended(tmp_path: Path) -> None:
     with learning_here(config(name="short", timesteps=2048), tmp_path) as training:
-        run = WatchedRun.attach(training.folder)
+        run = RunMonitor.attach(training.folder)
         wait_for(lambda: run.state == "finished")
         assert training.folder.is_dir()
         run.stop(discard=True)
@@ -87,7 +87,7 @@ def test_the_order_to_discard_comes_when_it_has_just_ended(tmp_path: Path) -> No
 
 def test_what_is_asked_after_the_last_tick_is_heard(tmp_path: Path) -> None:
     with learning_here(config(name="late", timesteps=2048), tmp_path) as training:
-        run = WatchedRun.attach(training.folder)
+        run = RunMonitor.attach(training.folder)
         wait_for(lambda: run._line.open)
         real, ordered = training._end, []
 

@@ -15,11 +15,11 @@ from racer_viewer.training import policy_log as policies_module
 from racer_viewer.training import run as run_module
 from racer_viewer.training import run_log as story_module
 from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.policy_log import Layout, PolicyKeeper
+from racer_viewer.training.policy_log import PolicyLayout, PolicyLog
 from racer_viewer.training.run import Run
-from racer_viewer.training.run_log import Story
-from racer_viewer.training.run_log_reader import load_curves
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_log import RunLog
+from racer_viewer.training.run_log_reader import load_history
+from racer_viewer.training.run_monitor import RunMonitor
 
 OBSERVATIONS = np.random.default_rng(3).uniform(-0.2, 1.0, (40, 14)).astype(np.float32)
 
@@ -66,15 +66,15 @@ class Remember(BaseCallback):
 def test_a_kept_policy_acts_as_torch_did(changes: dict[str, Any], tmp_path: Path) -> None:
     remembered = Remember()
     outcome = Run(config(**changes), tmp_path).learn(companions=[remembered])
-    run = WatchedRun.attach(outcome.folder)
+    run = RunMonitor.attach(outcome.folder)
     assert run.state == "finished"
-    assert len(run.curves.policies) > 5
+    assert len(run.history.policies) > 5
     compared = 0
-    for number, steps in enumerate(run.curves.policies.tolist()):
+    for number, steps in enumerate(run.history.policies.tolist()):
         if steps in remembered.actions:
             np.testing.assert_allclose(run.policy(number).act(OBSERVATIONS), remembered.actions[steps], atol=2e-6)
             compared += 1
-    assert compared >= len(run.curves.policies) - 1
+    assert compared >= len(run.history.policies) - 1
     assert outcome.model is not None
     final = load_agent(outcome.model)
     np.testing.assert_array_equal(run.policy().act(OBSERVATIONS), final.act(OBSERVATIONS))
@@ -88,7 +88,7 @@ def test_a_kept_policy_acts_as_torch_did(changes: dict[str, Any], tmp_path: Path
 
 def test_a_run_tells_its_story_without_a_window_too(tmp_path: Path) -> None:
     outcome = Run(config(), tmp_path).learn()
-    curves = load_curves(outcome.folder)
+    curves = load_history(outcome.folder)
     assert curves.steps.tolist() == [128, 256, 384, 512, 640]
     assert {"reward/progress", "rollout/ep_rew_mean", "train/approx_kl", "time/fps"} <= set(curves.values)
     assert np.isfinite(curves.values["rollout/ep_rew_mean"]).any()
@@ -102,25 +102,25 @@ def test_a_run_that_goes_on_keeps_more_policies_in_the_same_file(tmp_path: Path)
     outcome = Run(config(), tmp_path).learn()
     (outcome.folder / "config.json").write_text(config(timesteps=1024).to_json())
     Run.in_folder(outcome.folder).learn()
-    run = WatchedRun.attach(outcome.folder)
-    steps = run.curves.policies
+    run = RunMonitor.attach(outcome.folder)
+    steps = run.history.policies
     assert steps[0] == 0
     assert steps[-1] == 1024
     assert (np.diff(steps) >= 0).all()
-    assert (np.diff(run.curves.steps) > 0).all()
+    assert (np.diff(run.history.steps) > 0).all()
     first, last = run.policy(0).act(OBSERVATIONS), run.policy().act(OBSERVATIONS)
     assert not np.array_equal(first, last)
 
 
 def test_the_file_stays_small_however_long_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies_module, "MOST_BYTES", 100_000)
-    story, layout = Story(tmp_path), Layout("ppo", "tanh", 10.0, 1e-8, {"a": (100,)})
-    keeper = PolicyKeeper(tmp_path, story, layout)
+    story, layout = RunLog(tmp_path), PolicyLayout("ppo", "tanh", 10.0, 1e-8, {"a": (100,)})
+    keeper = PolicyLog(tmp_path, story, layout)
     for steps in range(20_000):
         keeper.offer(lambda: bytes(layout.size), steps)
     keeper.close()
     story.close()
-    kept = load_curves(tmp_path).policies
+    kept = load_history(tmp_path).policies
     size = (tmp_path / "policies.bin").stat().st_size
     assert size == len(kept) * layout.size <= 100_000
     gaps = np.diff(kept)

@@ -12,9 +12,9 @@ from racer_viewer.cli import main
 from racer_viewer.training.callbacks import Narrator
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.metrics import RacerMetricsCallback, find_cars
-from racer_viewer.training.policy_log import Layout, PolicyKeeper
-from racer_viewer.training.run_log import Story
-from racer_viewer.training.run_log_reader import load_curves
+from racer_viewer.training.policy_log import PolicyLayout, PolicyLog
+from racer_viewer.training.run_log import RunLog
+from racer_viewer.training.run_log_reader import load_history
 from racer_viewer.training.sb3 import make_env
 from tests.training.live.learners import config
 
@@ -37,8 +37,8 @@ def tell_of_the_champion(config: RunConfig, folder: Path) -> None:
     env = make_env(config)
     cars, agent = find_cars(env), load_agent(models_folder() / f"{CHAMPION}.zip")
     assert cars is not None
-    story, metrics, model = Story(folder), RacerMetricsCallback(), NoModel(env)
-    narrator = Narrator(config, story, metrics, PolicyKeeper(folder, story, Layout("ppo", "tanh", 10.0, 1e-8, {})))
+    story, metrics, model = RunLog(folder), RacerMetricsCallback(), NoModel(env)
+    narrator = Narrator(config, story, metrics, PolicyLog(folder, story, PolicyLayout("ppo", "tanh", 10.0, 1e-8, {})))
     story.event("begin", "Begins", 0, circuits=config.circuits)
     observations = cars.reset()
     for callback in (metrics, narrator):
@@ -57,7 +57,7 @@ def test_laps_and_sectors_know_their_circuit(tmp_path: Path) -> None:
     """Cars that drive well are about as fast everywhere: what is mixed up would not be."""
     rewards = {"episode": {"maxSteps": 1200}}
     tell_of_the_champion(config(tracks=[CIRCUITS[0], *CIRCUITS], num_cars=8, rewards=rewards), tmp_path)
-    curves = load_curves(tmp_path)
+    curves = load_history(tmp_path)
     assert curves.circuits == CIRCUITS
     bests = curves.best_laps()
     assert set(bests) == set(CIRCUITS)
@@ -77,6 +77,6 @@ def test_laps_of_evaluations_are_told_where_no_episode_is_a_whole_lap(tmp_path: 
     network = ["--preset", "specialist", "--set", "batch_size=512", "--set", "n_epochs=1"]
     code = main(["train", "--headless", *network, *arguments, "--name", "long", "--data-dir", str(tmp_path)])
     assert code == 0
-    curves = load_curves(tmp_path / "runs" / "long")
+    curves = load_history(tmp_path / "runs" / "long")
     assert 16.0 < curves.laps[:, 1].min() < 25.0
     assert [event.text[:10] for event in curves.events if event.kind == "first lap"] == ["First lap:"]

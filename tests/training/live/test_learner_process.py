@@ -16,8 +16,8 @@ from racer_env.errors import RacerError
 from racer_viewer.training import run_lock
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_lock import running_learner
-from racer_viewer.training.run_log_reader import load_curves
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_log_reader import load_history
+from racer_viewer.training.run_monitor import RunMonitor
 from tests.training.live.learners import LONG, begin, config, is_gone, kinds, wait_for
 
 
@@ -33,17 +33,17 @@ def count(do: Callable[[], None], calls: list[bool]) -> Callable[[], None]:
 
 @pytest.mark.slow
 def test_a_run_in_the_background_is_found_again_with_its_whole_story(tmp_path: Path) -> None:
-    first = WatchedRun.start(config(), tmp_path)
+    first = RunMonitor.start(config(), tmp_path)
     pid = begin(first)
-    wait_for(lambda: len(first.curves.steps) > 3)
+    wait_for(lambda: len(first.history.steps) > 3)
     first.detach()
     first.close()
-    seen = first.curves
-    again = WatchedRun.attach(first.folder)
-    wait_for(lambda: len(again.curves.steps) > len(seen.steps) + 20)
+    seen = first.history
+    again = RunMonitor.attach(first.folder)
+    wait_for(lambda: len(again.history.steps) > len(seen.steps) + 20)
     assert again.state == "learning"
-    assert again.curves.steps[: len(seen.steps)].tolist() == seen.steps.tolist()
-    assert again.curves.events[: len(seen.events)] == seen.events
+    assert again.history.steps[: len(seen.steps)].tolist() == seen.steps.tolist()
+    assert again.history.events[: len(seen.events)] == seen.events
     wait_for(lambda: again.swarm() is not None)
     again.stop(discard=True)
     wait_for(lambda: again.state == "stopped")
@@ -53,7 +53,7 @@ def test_a_run_in_the_background_is_found_again_with_its_whole_story(tmp_path: P
 
 @pytest.mark.slow
 def test_a_run_whose_folder_is_removed_ends_and_says_so(tmp_path: Path) -> None:
-    run = WatchedRun.start(config(), tmp_path)
+    run = RunMonitor.start(config(), tmp_path)
     pid = begin(run)
     shutil.move(run.folder, tmp_path / "elsewhere")
     wait_for(lambda: run.state == "stopped")
@@ -63,11 +63,11 @@ def test_a_run_whose_folder_is_removed_ends_and_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_who_else_looks_is_told_that_a_run_was_discarded(tmp_path: Path) -> None:
-    run = WatchedRun.start(config(), tmp_path)
+    run = RunMonitor.start(config(), tmp_path)
     begin(run)
     run.save()
     wait_for(lambda: "checkpoint" in kinds(run))
-    other = WatchedRun.attach(run.folder)
+    other = RunMonitor.attach(run.folder)
     wait_for(lambda: other.state == "learning")
     run.stop(discard=True)
     wait_for(lambda: other.state == "stopped")
@@ -78,7 +78,7 @@ def test_who_else_looks_is_told_that_a_run_was_discarded(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_a_killed_learner_is_noticed_and_its_run_goes_on_later(tmp_path: Path) -> None:
-    run = WatchedRun.start(config(), tmp_path)
+    run = RunMonitor.start(config(), tmp_path)
     pid = begin(run)
     run.save()
     wait_for(lambda: "checkpoint" in kinds(run))
@@ -89,14 +89,14 @@ def test_a_killed_learner_is_noticed_and_its_run_goes_on_later(tmp_path: Path) -
     (saved,) = run.folder.glob("*_steps.zip")
     steps = int(saved.stem.split("_")[-2])
     assert running_learner(run.folder) is None
-    assert WatchedRun.attach(run.folder).state == "stopped"
+    assert RunMonitor.attach(run.folder).state == "stopped"
 
-    later = WatchedRun.go_on(run.folder, timesteps=40_000_000)
+    later = RunMonitor.continue_run(run.folder, timesteps=40_000_000)
     pid = begin(later)
     assert later.total == 40_000_000
-    wait_for(lambda: len(later.curves.steps) and later.curves.steps[-1] > steps + 1000)
-    assert (np.diff(later.curves.steps) > 0).all()
-    assert f"Goes on from {steps:,} steps" in [event.text for event in later.curves.events]
+    wait_for(lambda: len(later.history.steps) and later.history.steps[-1] > steps + 1000)
+    assert (np.diff(later.history.steps) > 0).all()
+    assert f"Goes on from {steps:,} steps" in [event.text for event in later.history.events]
     os.kill(pid, signal.SIGTERM)
     wait_for(lambda: later.state == "stopped")
     assert is_gone(pid)
@@ -109,10 +109,10 @@ WATCHER = """
 import sys, time
 from pathlib import Path
 from racer_viewer.training.config import load_run_config
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 
-run = WatchedRun.start(load_run_config(Path(sys.argv[1])), Path(sys.argv[2]))
-while not len(run.curves.steps):
+run = RunMonitor.start(load_run_config(Path(sys.argv[1])), Path(sys.argv[2]))
+while not len(run.history.steps):
     assert run.state in ("starting", "learning"), run.problem
     time.sleep(0.01)
 run.policy().act([0.5] * 14)
@@ -134,11 +134,11 @@ def test_a_learner_whose_window_is_killed_saves_and_ends(tmp_path: Path) -> None
     folder = tmp_path / "runs" / "lonely"
     assert len(list(folder.glob("lonely_*_steps.zip"))) == 1
     assert not (folder / "learner.json").exists()
-    assert WatchedRun.attach(folder).curves.events[-1].kind == "end"
+    assert RunMonitor.attach(folder).history.events[-1].kind == "end"
 
 
 def test_what_cannot_be_learned_is_a_clear_problem_and_leaves_nothing(tmp_path: Path) -> None:
-    run = WatchedRun.start(config(tracks=["nowhere"], name="bad"), tmp_path)
+    run = RunMonitor.start(config(tracks=["nowhere"], name="bad"), tmp_path)
     wait_for(lambda: run.state == "failed")
     assert "nowhere" in run.problem
     assert "Traceback" not in run.problem
@@ -147,7 +147,7 @@ def test_what_cannot_be_learned_is_a_clear_problem_and_leaves_nothing(tmp_path: 
 
 
 def test_a_window_that_closes_before_the_learner_listens_leaves_none(tmp_path: Path) -> None:
-    run = WatchedRun.start(config(), tmp_path)
+    run = RunMonitor.start(config(), tmp_path)
     pid = run.pid
     assert pid is not None
     run.close()
@@ -160,7 +160,7 @@ def test_a_refusal_removes_no_run_that_was_there_before(tmp_path: Path) -> None:
     outcome = Run(replace(config(name="old"), timesteps=512), tmp_path).learn()
     (outcome.folder / "live.jsonl").unlink()
     (outcome.folder / "config.json").write_text(config(name="old", net=[4, 4]).to_json())
-    run = WatchedRun.go_on(outcome.folder)
+    run = RunMonitor.continue_run(outcome.folder)
     wait_for(lambda: run.state == "failed")
     assert "does not fit" in run.problem
     assert (outcome.folder / "old.zip").is_file()
@@ -168,14 +168,14 @@ def test_a_refusal_removes_no_run_that_was_there_before(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_learner_that_is_left_while_it_starts_goes_on(tmp_path: Path) -> None:
-    run = WatchedRun.start(config(), tmp_path)
+    run = RunMonitor.start(config(), tmp_path)
     run.detach()
     run.close()
     assert not run._line.open
     pid = run.pid
     assert pid is not None
-    wait_for(lambda: len(load_curves(run.folder).steps) > 20)
-    again = WatchedRun.attach(run.folder)
+    wait_for(lambda: len(load_history(run.folder).steps) > 20)
+    again = RunMonitor.attach(run.folder)
     assert again.pid == pid
     again.stop(discard=True)
     wait_for(lambda: is_gone(pid) and not run.folder.exists())
@@ -185,7 +185,7 @@ def test_a_learner_that_is_left_while_it_starts_goes_on(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_learner_that_sleeps_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_lock, "ANSWER_SECONDS", 0.3)
-    run = WatchedRun.start(config(), tmp_path)
+    run = RunMonitor.start(config(), tmp_path)
     pid = begin(run)
     wait_for(lambda: run.steps > 0)
     os.kill(pid, signal.SIGSTOP)
@@ -193,9 +193,9 @@ def test_a_learner_that_sleeps_is_waited_for(tmp_path: Path, monkeypatch: pytest
         wait_for(lambda: run.steps_per_second == 0.0)
         assert running_learner(run.folder) == pid
         with pytest.raises(RacerError, match="learning already"):
-            WatchedRun.go_on(run.folder)
-        late = WatchedRun.attach(run.folder)
-        wait_for(lambda: len(late.curves.events) > 0)
+            RunMonitor.continue_run(run.folder)
+        late = RunMonitor.attach(run.folder)
+        wait_for(lambda: len(late.history.events) > 0)
         monkeypatch.setattr(late._line, "connect", count(late._line.connect, calls := []))
         wait_for(lambda: len(calls) > 3)
         assert (run.state, late.state, run.problem, late.problem) == ("learning", "learning", "", "")
@@ -208,7 +208,7 @@ def test_a_learner_that_sleeps_is_waited_for(tmp_path: Path, monkeypatch: pytest
     late.close()
     run.close()
     wait_for(lambda: is_gone(pid))
-    assert WatchedRun.attach(run.folder).state == "stopped"
+    assert RunMonitor.attach(run.folder).state == "stopped"
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_a_learner_waits_for_a_window_that_sleeps(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
         wait_for(lambda: (folder / "learner.log").exists())
         watcher.send_signal(signal.SIGSTOP)  # before or after it has called: both must do
-        wait_for(lambda: len(load_curves(folder).steps) > 20)
+        wait_for(lambda: len(load_history(folder).steps) > 20)
         pid = running_learner(folder)
         assert pid is not None
         watcher.send_signal(signal.SIGCONT)
@@ -241,11 +241,11 @@ def test_a_run_at_a_terminal_is_seen_paused_and_discarded(tmp_path: Path) -> Non
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         wait_for(lambda: running_learner(folder) == process.pid)
-        lost = WatchedRun.attach(folder)
+        lost = RunMonitor.attach(folder)
         begin(lost)
         lost.detach()
         lost.close()
-        run = WatchedRun.attach(folder)
+        run = RunMonitor.attach(folder)
         begin(run)
         run.pause()
         wait_for(lambda: run.state == "paused")
@@ -265,17 +265,17 @@ def test_a_run_at_a_terminal_is_seen_paused_and_discarded(tmp_path: Path) -> Non
 def test_a_run_goes_on_from_the_model_that_is_named(tmp_path: Path) -> None:
     outcome = Run(replace(config(name="old"), timesteps=1024, checkpoint_every=256), tmp_path).learn()
     model = outcome.folder / "old_512_steps.zip"
-    run = WatchedRun.go_on(model, timesteps=40_000_000)
+    run = RunMonitor.continue_run(model, timesteps=40_000_000)
     pid = begin(run)
     assert (run.folder, run.total) == (outcome.folder, 40_000_000)
-    assert "Goes on from 512 steps" in [event.text for event in run.curves.events]
+    assert "Goes on from 512 steps" in [event.text for event in run.history.events]
     run.close()
     wait_for(lambda: is_gone(pid))
 
 
 def test_a_run_that_has_learned_is_seen_without_a_learner(tmp_path: Path) -> None:
     outcome = Run(replace(config(name="done"), timesteps=512), tmp_path).learn()
-    run = WatchedRun.attach(outcome.folder)
+    run = RunMonitor.attach(outcome.folder)
     assert run.state == "finished"
     assert run.steps == 512
     assert run.swarm() is None

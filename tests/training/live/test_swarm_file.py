@@ -8,7 +8,7 @@ import pytest
 
 from racer_viewer.run_history import SWARM_CAR, Swarm
 from racer_viewer.training.callbacks import UsualRewards
-from racer_viewer.training.car_feed import SwarmReader, SwarmWriter
+from racer_viewer.training.car_feed import CarFeedReader, CarFeedWriter
 
 
 def cars(count: int, value: int) -> np.ndarray:
@@ -19,8 +19,8 @@ def cars(count: int, value: int) -> np.ndarray:
 
 
 def test_the_latest_state_is_read(tmp_path: Path) -> None:
-    writer = SwarmWriter(tmp_path, 3)
-    reader = SwarmReader(tmp_path)
+    writer = CarFeedWriter(tmp_path, 3)
+    reader = CarFeedReader(tmp_path)
     assert reader.read() is None, "nothing yet"
     for tick in (1, 2, 3):
         writer.write(Swarm(tick, cars(3, tick)), 3 * tick)
@@ -37,7 +37,7 @@ def test_the_latest_state_is_read(tmp_path: Path) -> None:
 
 
 def test_a_reader_never_sees_half_a_tick(tmp_path: Path) -> None:
-    writer, reader = SwarmWriter(tmp_path, 512), SwarmReader(tmp_path)
+    writer, reader = CarFeedWriter(tmp_path, 512), CarFeedReader(tmp_path)
     states, over = [cars(512, value) for value in range(50)], threading.Event()
 
     def write() -> None:
@@ -62,7 +62,7 @@ def test_a_reader_never_sees_half_a_tick(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "swarm.bin").write_bytes(b"something else entirely, and long enough for a head")
     with pytest.raises(ValueError, match="another version"):
-        SwarmReader(tmp_path)
+        CarFeedReader(tmp_path)
 
 
 def test_quality_orders_cars_and_rises_with_the_run() -> None:

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from racer_env.errors import ConfigError, RacerError
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_monitor import RunMonitor
 from tests.training.live.learners import LAPPING, begin, config, is_gone, kinds, wait_for
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedRun]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunMonitor]:
     """One that learns during most of the tests here."""
-    run = WatchedRun.start(config(LAPPING), tmp_path_factory.mktemp("data") / "runs")
+    run = RunMonitor.start(config(LAPPING), tmp_path_factory.mktemp("data") / "runs")
     try:
         assert run.state == "starting"
         begin(run)
@@ -26,9 +26,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedRun]:
         wait_for(lambda: is_gone(pid))
 
 
-def test_figures_laps_sectors_policies_and_events_come_in(run: WatchedRun) -> None:
-    wait_for(lambda: len(run.curves.steps) > 2 and len(run.curves.laps) and len(run.curves.sectors))
-    curves = run.curves
+def test_figures_laps_sectors_policies_and_events_come_in(run: RunMonitor) -> None:
+    wait_for(lambda: len(run.history.steps) > 2 and len(run.history.laps) and len(run.history.sectors))
+    curves = run.history
     assert {"reward/progress", "train/approx_kl", "time/fps"} <= set(curves.values)
     assert kinds(run)[:3] == ["begin", "first gate", "first lap"]
     assert len(curves.policies) > 2
@@ -39,7 +39,7 @@ def test_figures_laps_sectors_policies_and_events_come_in(run: WatchedRun) -> No
     np.testing.assert_allclose(whole[:1, 1:].sum(axis=1), curves.laps[:1, 1], atol=0.01)
 
 
-def test_the_cars_are_seen_at_every_moment(run: WatchedRun) -> None:
+def test_the_cars_are_seen_at_every_moment(run: RunMonitor) -> None:
     wait_for(lambda: run.swarm() is not None)
     first = run.swarm()
     assert first is not None
@@ -51,7 +51,7 @@ def test_the_cars_are_seen_at_every_moment(run: WatchedRun) -> None:
     wait_for(lambda: run.steps_per_second > 0.0)
 
 
-def test_a_pause_stops_the_steps(run: WatchedRun) -> None:
+def test_a_pause_stops_the_steps(run: RunMonitor) -> None:
     run.pause()
     wait_for(lambda: run.state == "paused")
     wait_for(lambda: run.steps_per_second == 0.0)
@@ -65,7 +65,7 @@ def test_a_pause_stops_the_steps(run: WatchedRun) -> None:
     wait_for(lambda: run.state == "learning" and run.steps > steps)
 
 
-def test_real_time_is_sixty_ticks_a_second(run: WatchedRun) -> None:
+def test_real_time_is_sixty_ticks_a_second(run: RunMonitor) -> None:
     run.set_pace(1.0)
 
     def speed(seconds: float) -> float:
@@ -82,29 +82,29 @@ def test_real_time_is_sixty_ticks_a_second(run: WatchedRun) -> None:
     wait_for(lambda: speed(0.3) > 100.0)
 
 
-def test_weights_are_changed_while_it_learns(run: WatchedRun) -> None:
+def test_weights_are_changed_while_it_learns(run: RunMonitor) -> None:
     with pytest.raises(ConfigError, match="did you mean speedBonus"):
         run.set_weights({"speedBonsu": 1.0})
-    wait_for(lambda: len(run.curves.steps) > 2)
-    assert np.nanmax(run.curves.values["reward/speed"]) == 0.0
+    wait_for(lambda: len(run.history.steps) > 2)
+    assert np.nanmax(run.history.values["reward/speed"]) == 0.0
     run.set_weights({"speedBonus": 0.25})
     wait_for(lambda: "weights" in kinds(run))
-    event = next(event for event in run.curves.events if event.kind == "weights")
+    event = next(event for event in run.history.events if event.kind == "weights")
     assert event.text == "speedBonus from 0 to 0.25"
-    wait_for(lambda: run.curves.values["reward/speed"][-1] > 0.0)
+    wait_for(lambda: run.history.values["reward/speed"][-1] > 0.0)
     wait_for(lambda: run.config.rewards.weights.speed_bonus == 0.25)
     wait_for(lambda: '"speedBonus": 0.25' in (run.folder / "config.json").read_text())
 
 
-def test_it_saves_when_asked(run: WatchedRun) -> None:
+def test_it_saves_when_asked(run: RunMonitor) -> None:
     before = set(run.folder.glob("*_steps.zip"))
     run.save()
     wait_for(lambda: set(run.folder.glob("*_steps.zip")) > before)
     wait_for(lambda: "checkpoint" in kinds(run))
 
 
-def test_there_is_one_learner_at_a_time(run: WatchedRun) -> None:
+def test_there_is_one_learner_at_a_time(run: RunMonitor) -> None:
     with pytest.raises(RacerError, match="learning already"):
-        WatchedRun.go_on(run.folder)
+        RunMonitor.continue_run(run.folder)
     with pytest.raises(RacerError, match="there is a run"):
-        WatchedRun.start(run.config, run.folder.parent)
+        RunMonitor.start(run.config, run.folder.parent)

@@ -23,7 +23,7 @@ from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.training.config import preset
 from racer_viewer.training.evaluation import evaluate
 from racer_viewer.training.ray.settings import Spread
-from racer_viewer.training.run_log_reader import load_curves
+from racer_viewer.training.run_log_reader import load_history
 from tests.documents import Document
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def test_a_run_on_ray_is_a_run_like_others_and_leaves_no_process(tmp_path: Path)
     assert agent.normalised
     assert agent.info.timesteps == 4096
     assert evaluate(agent.act, [load_circuit("track-01")], enough_laps=1)[0].episodes
-    curves = load_curves(folder)
+    curves = load_history(folder)
     assert curves.steps.tolist() == list(range(512, 4097, 512))
     assert {"reward/progress", "racer/episodes_this_rollout", "train/value_loss"} <= set(curves.values)
     assert {event.kind for event in curves.events} >= {"begin", "checkpoint", "end"}
@@ -72,7 +72,7 @@ def test_rates_fall_and_checkpoints_come_as_with_the_other_engine(tmp_path: Path
         ("sb3", Run(tiny(name="sb3", **rates, **often), tmp_path)),
     ):
         run.learn()
-        curves.append(load_curves(tmp_path / name))
+        curves.append(load_history(tmp_path / name))
     of_ray, usual = curves
     for figure in ("train/learning_rate", "train/std"):
         later = usual.values[figure][1:]  # stable-baselines3 tells of an update after the next rollout
@@ -105,7 +105,7 @@ def test_what_is_learned_from_is_shuffled(tmp_path: Path) -> None:
 def test_the_last_evaluation_is_among_the_figures(tmp_path: Path) -> None:
     run = ray_run(tmp_path, runners=1, timesteps=512, evaluate_every=10**6)
     run.learn()
-    curves = load_curves(run.folder)
+    curves = load_history(run.folder)
     assert curves.steps.tolist() == [256, 512]
     assert curves.values["eval/clean_circuits"].tolist()[1:] == [0.0]
 
@@ -115,7 +115,7 @@ def test_runners_drive_the_cars_of_a_bridge_that_wants_a_token(tmp_path: Path, m
     with bridge_process(uvloop=False) as url:
         outcome = ray_run(tmp_path, bridge=f"{url},{url}", timesteps=1024).learn()
     assert outcome.finished
-    assert load_curves(outcome.folder).values["ray/runners"].tolist() == [2.0] * 4
+    assert load_history(outcome.folder).values["ray/runners"].tolist() == [2.0] * 4
 
 
 def test_a_run_without_its_bridge_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path) -> None:
         with Program(*command, "--runners", 9, log=tmp_path / "log9") as too_many:
             assert too_many.wait() == 2
     assert too_many.output.splitlines()[-1].endswith("this Ray has 3: ask for fewer --runners")
-    curves = load_curves(tmp_path / "runs" / "far")
+    curves = load_history(tmp_path / "runs" / "far")
     assert curves.values["ray/runners"].tolist() == [2.0] * 8
     assert load_agent(tmp_path / "runs" / "far" / "far.zip").info.timesteps == 2048
 

@@ -18,8 +18,8 @@ from ray_runs import SETTINGS, ray_run
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
-from racer_viewer.training.run_log_reader import StoryReader, load_curves
-from racer_viewer.training.run_monitor import WatchedRun
+from racer_viewer.training.run_log_reader import RunLogReader, load_history
+from racer_viewer.training.run_monitor import RunMonitor
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def test_a_runner_that_dies_or_hangs_is_replaced_and_the_run_goes_on(
     seen = disturbed(run, lambda runner: os.kill(runner, getattr(signal, order)))
     assert len(seen[0]) == len(seen[-1]) == 2
     assert len(seen[-1] - seen[0]) == 1, "one of them is new"
-    curves = load_curves(run.folder)
+    curves = load_history(run.folder)
     assert curves.last_steps > 3 * 256
     problems = [event.text for event in curves.events if event.kind == "problem"]
     assert "1 of 2 runners had died, and was started anew" in problems
@@ -108,15 +108,15 @@ def test_a_run_that_is_told_to_end_saves_what_it_learned_and_says_how_to_go_on(t
     folder = tmp_path / "runs" / "ended"
     with Program(*command, "--timesteps", 10**7, "--name", "ended", log=tmp_path / "log") as program:
         wait_until(lambda: list(folder.glob("ended_*_steps.zip")), "a checkpoint")
-        seen = WatchedRun.attach(folder)
+        seen = RunMonitor.attach(folder)
         wait_until(lambda: seen.steps_per_second > 0.0, "a window to see how fast it is")
-        assert len(seen.curves.policies)
+        assert len(seen.history.policies)
         seen.detach()
         program.process.terminate()
         assert program.wait() == 128 + signal.SIGTERM, program.output
         wait_until(lambda: not program.others(), "all processes to end")
     assert f"train --resume {folder} --engine ray --runners 2" in program.output
-    assert load_curves(folder).events[-1].text.startswith("Stopped after")
+    assert load_history(folder).events[-1].text.startswith("Stopped after")
 
 
 def test_a_driver_that_is_killed_leaves_nothing_running_and_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_a_driver_that_is_killed_leaves_nothing_running_and_goes_on_from_its_las
         ) as again:
             assert again.wait() == 0, again.output
         wait_until(lambda: not program.others(), "all processes to end")  # Ray's own take about a minute
-    story = StoryReader(folder)
+    story = RunLogReader(folder)
     events = story.read_all().events
     assert [event.text for event in events if event.kind == "begin"][-1] == f"Goes on from {latest:,} steps"
-    assert (np.diff(story.curves.steps) > 0.0).all()
+    assert (np.diff(story.history.steps) > 0.0).all()
     assert load_agent(folder / "killed.zip").info.timesteps >= total

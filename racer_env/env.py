@@ -1,7 +1,7 @@
 """How an environment finds someone to draw it.
 
 The environment knows no window. Whoever can draw (the viewer does) says so with an entry point in the group
-`racer_env.window`: a callable that takes whether a person watches, and returns an `EnvWindow`.
+`racer_env.window`: a callable that takes whether a person watches, and returns a `CarWindow`.
 
 
 RacerEnv: one car as a Gymnasium environment."""
@@ -24,29 +24,30 @@ from racer_env.bridge.interface import (
     OBSERVATION_HIGH,
     OBSERVATION_LOW,
     Bridge,
+    CarRow,
     Info,
     Observations,
 )
-from racer_env.bridge.shadow_car import FollowedCar, WatchedClient
+from racer_env.bridge.shadow_car import ShadowCar, ShadowedClient
 from racer_env.engine import TICKS_PER_SECOND, Config, Start, Track
 from racer_env.errors import RacerError
 from racer_env.scenarios import changed_scenario, make_scenario, open_bridge
 
 
-class EnvWindow(Protocol):
+class CarWindow(Protocol):
     """Draws one car on its track."""
 
-    def draw(self, track: Track, car: Mapping[str, Any]) -> NDArray[np.uint8] | None:
+    def draw(self, track: Track, car: CarRow) -> NDArray[np.uint8] | None:
         """The picture (height, width, 3); None if it went to a window."""
         ...
 
     def close(self) -> None: ...
 
 
-def open_window(visible: bool) -> EnvWindow:
+def open_window(visible: bool) -> CarWindow:
     """The first window that is installed."""
     for point in entry_points(group="racer_env.window"):
-        return cast(EnvWindow, point.load()(visible))
+        return cast(CarWindow, point.load()(visible))
     raise RacerError("nothing that can draw is installed: install racer-viewer")
 
 
@@ -127,7 +128,7 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
         self._scenario = make_scenario(track_id, config_path, config, start, redraw=not isinstance(track_id, str))
         self._bridge: Bridge = open_bridge(bridge_url, token, telemetry=render_mode is not None)
         self._seeded = False
-        self._window: EnvWindow | None = None
+        self._window: CarWindow | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Info]:
         super().reset(seed=seed)
@@ -152,14 +153,14 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
         return self._bridge.track
 
     @property
-    def car(self) -> Mapping[str, Any]:
-        """The car as it is now, by the columns of `racer_env.engine.CAR`. Over a bridge this needs a `render_mode`."""
+    def car(self) -> CarRow:
+        """Copy of the car's row of `racer_env.engine.CAR`. Over a bridge this needs a `render_mode`."""
         return self._bridge.car
 
     @property
-    def followed(self) -> FollowedCar | None:
-        """Our own copy of a car whose server does not say where it is, and whether it is in step; else None."""
-        return self._bridge.followed if isinstance(self._bridge, WatchedClient) else None
+    def shadow(self) -> ShadowCar | None:
+        """Local copy of a car whose server sends no telemetry; else None."""
+        return self._bridge.shadow if isinstance(self._bridge, ShadowedClient) else None
 
     def render(self) -> NDArray[np.uint8] | None:
         """The picture of the car now with "rgb_array"; with "human" the window shows every step by itself."""

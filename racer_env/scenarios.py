@@ -12,7 +12,7 @@ from typing import Any
 from racer_env.bridge.client import BridgeClient, RemoteBatch
 from racer_env.bridge.embedded import EmbeddedBatch, EmbeddedBridge
 from racer_env.bridge.interface import Batch, Bridge, Scenario
-from racer_env.bridge.shadow_car import WatchedClient
+from racer_env.bridge.shadow_car import ShadowedClient
 from racer_env.engine import Config, Start, load_config, parse_config, parse_start
 from racer_env.errors import ConfigError
 
@@ -64,7 +64,7 @@ def open_bridge(url: str | None = None, token: str | None = None, telemetry: boo
     if url is None:
         return EmbeddedBridge()
     client = BridgeClient(url, token, telemetry)
-    return WatchedClient(client) if telemetry and not client.has_telemetry else client
+    return ShadowedClient(client) if telemetry and not client.has_telemetry else client
 
 
 def open_batch(num_cars: int, url: str | None = None, token: str | None = None, threads: int = 1) -> Batch:

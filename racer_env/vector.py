@@ -116,6 +116,11 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
             self._infos(step),
         )
 
+    @property
+    def cars(self) -> NDArray[np.void]:
+        """Copy of the cars' rows (N,) of `racer_env.engine.CAR`. Not available over a bridge."""
+        return self.batch.cars
+
     def close_extras(self, **options: Any) -> None:
         self.batch.close()
         self.batch = cast(Batch, _Closed())

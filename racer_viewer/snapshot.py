@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import CAR, Track
+from racer_env.engine import Track
 from racer_viewer.timing import Timing
 
 Colour = tuple[int, int, int]
 Cars = NDArray[Any]
 """Rows of `racer_env.engine.CAR`."""
 
-_COLUMNS = dict.fromkeys(CAR.names or ())
 _EVEN = ("x", "y", "vx", "vy", "speed", "yaw_rate", "steer", "throttle", "brake", "slip_angle", "rays")
 """Columns that change evenly from tick to tick."""
 
@@ -97,13 +95,3 @@ def cars_between(before: Snapshot, after: Snapshot, share: float) -> Cars:
     turn = (old["heading"] - cars["heading"] + math.pi) % (2.0 * math.pi) - math.pi
     cars["heading"] += np.where(drove, turn * back, 0.0)
     return cars
-
-
-def car_row(car: Mapping[str, Any]) -> Cars:
-    """A row (1,) of `CAR` from a car as bridges tell of it; what they do not tell is 0."""
-    if car.keys() >= _COLUMNS.keys():
-        return np.array([tuple([car[name] for name in _COLUMNS])], CAR)
-    row = np.zeros(1, CAR)
-    for name in car.keys() & _COLUMNS.keys():
-        row[name] = car[name]
-    return row

@@ -11,10 +11,10 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from racer_env.bridge.batch_format import encode_step
-from racer_env.bridge.interface import BatchStep, Bools, Info, Observations, Scenario, Step
+from racer_env.bridge.interface import BatchStep, Bools, CarRow, Info, Observations, Scenario, Step, set_result
 from racer_env.bridge.messages import TELEMETRY_KEYS, BatchContract, RacerContract, car_of
 from racer_env.bridge.validation import field, number, short
 from racer_env.bridge.ws_client import DEFAULT_URL, Connection, Reply
@@ -34,7 +34,7 @@ class BridgeClient:
     """One car on a bridge server.
 
     telemetry: ask for the car's state in every reply, for `car`. `has_telemetry` says whether the server gives it;
-    existing servers do not (see `FollowedCar`).
+    existing servers do not (see `ShadowCar`).
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class BridgeClient:
         self._telemetry = telemetry
         self._contract = RacerContract()
         self._scenario: Scenario | None = None
-        self._state: dict[str, Any] | None = None
+        self._row: CarRow | None = None
         self._track_id = ""
         self._built: dict[str, Track] = {}
 
@@ -61,11 +61,14 @@ class BridgeClient:
         return self._built[self._track_id]
 
     @property
-    def car(self) -> Mapping[str, Any]:
-        if self._state is None:
-            why = "it was not asked for" if self.has_telemetry else "the server sends none; a FollowedCar can stand in"
-            raise BridgeError(f"no telemetry from {self.connection.url}: {why}")
-        return self._state
+    def car(self) -> CarRow:
+        if self._row is None:
+            reason = "it was not requested" if self.has_telemetry else "the server sends none; use a ShadowedClient"
+            raise BridgeError(f"no telemetry from {self.connection.url}: {reason}")
+        gates = len(self.track.gates)
+        if self._row["checkpoint"] >= gates:
+            raise ContractError(f"telemetry.checkpoint: {self._row['checkpoint']}, but the track has {gates} gates")
+        return self._row.copy()
 
     def reset(self, scenario: Scenario | None = None, seed: int | None = None) -> tuple[Observations, Info]:
         scenario = scenario or self._scenario or Scenario()
@@ -75,9 +78,10 @@ class BridgeClient:
     def step(self, action: ArrayLike) -> Step:
         if self._scenario is None:
             raise RacerError("step before reset: reset the environment first")
-        request = {"type": "step", "action": _action(action)}
+        values = _action(action)
+        request = {"type": "step", "action": values}
         if self._telemetry and self.has_telemetry:
-            return self.connection.request(request, "step_result", self._judge_step)
+            return self.connection.request(request, "step_result", lambda reply: self._judge_step(reply, values))
         return self.connection.request(
             request, "step_result", self._contract.step_result, glance=self._contract.plain_step
         )
@@ -111,15 +115,19 @@ class BridgeClient:
         self._take_telemetry(reply)
         return result
 
-    def _judge_step(self, reply: Reply) -> Step:
-        step = self._contract.step_result(reply)
+    def _judge_step(self, reply: Reply, action: list[float]) -> Step:
+        step, before = self._contract.step_result(reply), self._row
         self._take_telemetry(reply)
+        if self._row is not None and before is not None:
+            set_result(self._row, action, step)
+            if self._row["lap"] != before["lap"]:
+                self._row["finished_lap_ticks"] = self._row["last_lap_ticks"]
         return step
 
     def _take_telemetry(self, reply: Reply) -> None:
         if self._telemetry and self.has_telemetry:
             telemetry = _checked_telemetry(field(reply, "telemetry"))
-            self._state, self._track_id = car_of(telemetry), telemetry["trackId"]
+            self._row, self._track_id = car_of(telemetry), telemetry["trackId"]
 
     def _fetch_track(self, track_id: str) -> Track:
         if "track" not in self.connection.capabilities:
@@ -143,6 +151,10 @@ class RemoteBatch:
             raise
         self._contract = BatchContract()
         self._scenario: Scenario | None = None
+
+    @property
+    def cars(self) -> NDArray[np.void]:
+        raise BridgeError("the binary batch carries no positions: use a RacerEnv with a render_mode, or a local batch")
 
     def reset(
         self,

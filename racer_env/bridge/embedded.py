@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from racer_env.bridge.interface import BatchStep, Bools, CarColumns, Info, Observations, Scenario, Step, reset_info
+from racer_env.bridge.interface import (
+    BatchStep,
+    Bools,
+    CarColumns,
+    CarRow,
+    Info,
+    Observations,
+    Scenario,
+    Step,
+    reset_info,
+)
 from racer_env.engine import CAR, Simulation, Track, load_circuit
 from racer_env.errors import ActionError, RacerError
 
@@ -33,7 +43,6 @@ _CAR_COLUMNS = _reader(
     "speed", "reward", "components", "lap", "checkpoint", "step_count", "stillness",
     "wall_contact", "terminated", "truncated",
 )  # fmt: skip
-_CAR_NAMES = CAR.names or ()
 _make_step = tuple.__new__
 """`Step(...)` calls this in a roundabout way."""
 
@@ -54,12 +63,8 @@ class EmbeddedBridge:
         return simulation.tracks[int(simulation.cars.track[0])]
 
     @property
-    def car(self) -> Mapping[str, Any]:
-        values = self._started().cars.view(CAR, np.ndarray)[0].item()
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in zip(_CAR_NAMES, values, strict=True)
-        }
+    def car(self) -> CarRow:
+        return self._started().cars.view(CAR, np.ndarray)[0].copy()  # type: ignore[no-any-return]
 
     def reset(self, scenario: Scenario | None = None, seed: int | None = None) -> tuple[Observations, Info]:
         simulation = self._prepare(scenario)
@@ -143,7 +148,13 @@ class EmbeddedBatch:
         self._find_track = find_track
         self._scenario: Scenario | None = None
         self.simulation: Simulation | None = None
-        """For those who look at the cars from this process, a window for instance."""
+        """The simulation of this batch; None before the first reset and after close()."""
+
+    @property
+    def cars(self) -> NDArray[np.void]:
+        if self.simulation is None:
+            raise RacerError(NOT_STARTED)
+        return self.simulation.cars.view(CAR, np.ndarray).copy()
 
     def reset(
         self,

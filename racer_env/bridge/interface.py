@@ -6,7 +6,7 @@ Two kinds stand behind it, `embedded` (in this process) and `client` (over a Web
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +20,8 @@ from racer_env.engine.tick import OBSERVATION_SIZE
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+CarRow = np.void
+"""One row of `racer_env.engine.CAR`; columns are read by name, as `row["x"]`."""
 Info = dict[str, Any]
 """Of one car, with the keys of the protocol, as plain Python numbers."""
 
@@ -112,8 +114,8 @@ class Bridge(Protocol):
         ...
 
     @property
-    def car(self) -> Mapping[str, Any]:
-        """The car's state by the names of `engine.CAR`, to draw it. Needs a bridge that was opened for watching."""
+    def car(self) -> CarRow:
+        """Copy of the car's row. A remote bridge has one only if it was opened with telemetry."""
         ...
 
     def reset(self, scenario: Scenario | None = None, seed: int | None = None) -> tuple[Observations, Info]:
@@ -127,6 +129,11 @@ class Bridge(Protocol):
 
 class Batch(Protocol):
     """N cars somewhere, stepped together, each starting anew when its episode ends."""
+
+    @property
+    def cars(self) -> NDArray[np.void]:
+        """Copy of the rows (N,) of `racer_env.engine.CAR`. Only a local batch has them."""
+        ...
 
     def reset(
         self,
@@ -144,3 +151,10 @@ class Batch(Protocol):
 
 def reset_info(speed: float, lap: int, checkpoint: int, step_count: int) -> Info:
     return {"tick": step_count, "speed": speed, "lap": lap, "checkpoint": checkpoint, "stepCount": step_count}
+
+
+def set_result(row: CarRow, action: ArrayLike, step: Step) -> None:
+    """Set the columns of a car's row that a step's request and reply carry."""
+    row["action"], row["reward"] = action, step.reward
+    row["components"] = [step.info[key] for key in COMPONENT_KEYS]
+    row["terminated"], row["truncated"] = step.terminated, step.truncated

@@ -31,12 +31,13 @@ from racer_env.bridge.interface import (
     BatchStep,
     Bools,
     CarColumns,
+    CarRow,
     Info,
     Observations,
     Step,
 )
 from racer_env.bridge.validation import Contract, field, number, short
-from racer_env.engine import Track
+from racer_env.engine import CAR, Track
 from racer_env.engine.car import MAX_SPEED
 from racer_env.engine.compiled import entry
 from racer_env.errors import ContractError
@@ -56,17 +57,24 @@ def _camel(name: str) -> str:
 
 WIRE_NAMES = {name: _camel(name) for name in _COLUMNS}
 TELEMETRY_KEYS = ("trackId", *WIRE_NAMES.values())
+_TELEMETRY_VALUES = [((CAR.names or ()).index(column), key) for column, key in WIRE_NAMES.items()]
+"""Index of a column in a row of `CAR`, and its name on the wire."""
 
 
-def telemetry_of(car: Mapping[str, Any], track: Track) -> dict[str, Any]:
-    """As it is sent."""
-    name = track.circuit.id if track.circuit else ""
-    return {"trackId": name, **{key: car[column] for column, key in WIRE_NAMES.items()}}
+def telemetry_of(car: CarRow, track: Track) -> dict[str, Any]:
+    """Return the telemetry object of a car."""
+    name, values = track.circuit.id if track.circuit else "", car.item()
+    telemetry: dict[str, Any] = {"trackId": name, **{key: values[index] for index, key in _TELEMETRY_VALUES}}
+    telemetry["rays"] = telemetry["rays"].tolist()
+    return telemetry
 
 
-def car_of(telemetry: Mapping[str, Any]) -> dict[str, Any]:
-    """The car's state by the engine's names, from what was sent."""
-    return {column: telemetry[key] for column, key in WIRE_NAMES.items()}
+def car_of(telemetry: Mapping[str, Any]) -> CarRow:
+    """Return the row of a car from its telemetry. Columns that telemetry does not carry are 0."""
+    row: CarRow = np.zeros(1, CAR)[0]
+    for column, key in WIRE_NAMES.items():
+        row[column] = telemetry[key]
+    return row
 
 
 SPEED_LIMIT = MAX_SPEED * (1.0 + 1e-9)

@@ -1,105 +1,110 @@
-"""Following a car on a server that does not say where it is.
+"""Shadow car: a local copy of a car whose server sends no telemetry.
 
-Existing servers send no position. A copy of the engine here is fed with the same actions, and each tick its observation
-is held against the one that came back: as long as they agree, the copy is where the car is. Where they part it is said,
-and nothing is drawn as fact any more.
+Existing servers send no position. A local simulation gets the same actions, and after each tick its observation is
+compared with the server's. The copy is exact while they agree; from the first difference on, it is only an estimate.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from racer_env.bridge.client import BridgeClient
 from racer_env.bridge.embedded import EmbeddedBridge
-from racer_env.bridge.interface import Info, Observations, Scenario, Step
+from racer_env.bridge.interface import CarRow, Info, Observations, Scenario, Step, set_result
 from racer_env.engine import Track
 
 TOLERANCE = 1e-4
-"""Of an observation's value. Two right engines differ by rounding only, some thousand times less."""
+"""Maximum difference of an observed value. Correct engines differ by rounding only, a thousand times less."""
 
 
-class FollowedCar:
-    """Our own copy of a car that is driven elsewhere.
+class ShadowCar:
+    """Local copy of a car that a server simulates.
 
-    in_step: whether it agreed with everything that came back in this episode.
-    largest_deviation: of any observed value so far in this episode, while in step.
-    out_of_step_since: the tick of this episode where it first disagreed.
+    largest_deviation: largest difference of an observed value in this episode, while in sync.
+    out_of_sync_since: tick of this episode at which the observations first differed; None while in sync.
     """
 
     def __init__(self) -> None:
         self._copy = EmbeddedBridge()
+        self._row: CarRow | None = None
         self.largest_deviation = 0.0
-        self.out_of_step_since: int | None = None
+        self.out_of_sync_since: int | None = None
 
     @property
-    def in_step(self) -> bool:
-        return self.out_of_step_since is None
+    def in_sync(self) -> bool:
+        return self.out_of_sync_since is None
 
     @property
     def track(self) -> Track:
         return self._copy.track
 
     @property
-    def car(self) -> Mapping[str, Any]:
-        """Where the car is by our reckoning: right while in step."""
-        return self._copy.car
+    def car(self) -> CarRow:
+        """Copy of the car's row. Out of sync, values from the server override local estimates."""
+        return self._copy.car if self._row is None else self._row.copy()
 
     def reset(self, scenario: Scenario, observation: Observations) -> None:
-        """An episode was started over there, with this first observation."""
-        self.largest_deviation, self.out_of_step_since = 0.0, None
-        ours, _ = self._copy.reset(scenario)
-        self._compare(0, ours, observation)
+        """Start an episode; the server returned this first observation."""
+        self.largest_deviation, self.out_of_sync_since = 0.0, None
+        expected, _ = self._copy.reset(scenario)
+        self._row = self._copy.car
+        self._compare(0, expected, observation)
 
     def step(self, action: ArrayLike, result: Step) -> None:
-        """The car over there was stepped with this action, and this came back."""
-        ours = self._copy.step(action)
-        self._compare(ours.info["stepCount"], ours.observation, result.observation)
+        """Advance the copy by one tick; the server returned this result for the same action."""
+        before, expected = self.car, self._copy.step(action)
+        self._compare(expected.info["stepCount"], expected.observation, result.observation)
+        self._row = row = self._copy.car
+        set_result(row, action, result)
+        if not self.in_sync:
+            info, ticks = result.info, before["lap_ticks"] + 1
+            row["speed"], row["wall_contact"] = info["rawSpeed"], info["wallContact"]
+            row["lap"], row["checkpoint"] = info["lap"], info["checkpoint"] % len(self.track.gates)
+            finished = info["lap"] != before["lap"]
+            row["finished_lap_ticks"], row["lap_ticks"] = (ticks, 0) if finished else (0, ticks)
 
     def report(self) -> str:
-        """In a line, for the corner of a window."""
-        if self.in_step:
-            return f"in step, largest deviation {self.largest_deviation:.1g}"
-        return f"out of step since tick {self.out_of_step_since}"
+        """Describe the state of the copy in one line."""
+        if self.in_sync:
+            return f"in sync, largest deviation {self.largest_deviation:.1g}"
+        return f"out of sync since tick {self.out_of_sync_since}"
 
-    def _compare(self, tick: int, ours: Observations, theirs: Observations) -> None:
-        if not self.in_step:
+    def _compare(self, tick: int, expected: Observations, received: Observations) -> None:
+        if not self.in_sync:
             return
-        deviation = float(np.abs(ours - theirs).max())
+        deviation = float(np.abs(expected - received).max())
         if deviation > TOLERANCE:
-            self.out_of_step_since = tick
+            self.out_of_sync_since = tick
         else:
             self.largest_deviation = max(self.largest_deviation, deviation)
 
 
-class WatchedClient:
-    """A bridge to an existing server whose car can be seen, as a followed copy."""
+class ShadowedClient:
+    """Bridge to a server without telemetry; `track` and `car` come from a shadow car."""
 
     def __init__(self, client: BridgeClient) -> None:
         self._client = client
         self._scenario = Scenario()
-        self.followed = FollowedCar()
+        self.shadow = ShadowCar()
 
     @property
     def track(self) -> Track:
-        return self.followed.track
+        return self.shadow.track
 
     @property
-    def car(self) -> Mapping[str, Any]:
-        return self.followed.car
+    def car(self) -> CarRow:
+        return self.shadow.car
 
     def reset(self, scenario: Scenario | None = None, seed: int | None = None) -> tuple[Observations, Info]:
         self._scenario = scenario or self._scenario
         observation, info = self._client.reset(self._scenario, seed)
-        self.followed.reset(self._scenario, observation)
+        self.shadow.reset(self._scenario, observation)
         return observation, info
 
     def step(self, action: ArrayLike) -> Step:
         result = self._client.step(action)
-        self.followed.step(action, result)
+        self.shadow.step(action, result)
         return result
 
     def close(self) -> None:

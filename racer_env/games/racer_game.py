@@ -8,15 +8,13 @@ import numpy as np
 from PIL import Image
 
 from racer_env.bridge.interface import DEFAULT_TRACK
-from racer_env.engine import CAR as CAR_COLUMNS
 from racer_env.engine import DT, Config, Simulation, Track
 from racer_env.engine.circuits import build_named
 from racer_env.engine.config import Episode
-from racer_env.env import EnvWindow, open_window
+from racer_env.env import CarWindow, open_window
 from racer_env.games.game import CAR, Outcome, Sight
 from racer_env.games.worker_protocol import FRAME_SIZE, Action
 
-_NAMES = CAR_COLUMNS.names or ()
 _FOR_EVER = 2**31
 """Ticks: how long an episode may be is for the game to say."""
 
@@ -37,7 +35,7 @@ class RacerGame:
         config = Config(episode=Episode(max_steps=_FOR_EVER))
         self._simulation = Simulation(track, config=config, seed=seed or 0)
         self._track = track
-        self._window: EnvWindow | None = None
+        self._window: CarWindow | None = None
         if prepared:
             self.frame()
 
@@ -76,8 +74,7 @@ class RacerGame:
         """The window's whole picture, squeezed as CarRacing squeezes its own."""
         if self._window is None:
             self._window = open_window(False)
-        car = self._simulation.cars[0]
-        picture = self._window.draw(self._track, {name: car[name] for name in _NAMES})
+        picture = self._window.draw(self._track, self._simulation.cars[0])
         assert picture is not None, "nobody opened a window on a screen"
         whole = Image.fromarray(picture)
         nearly = whole.reduce((whole.width // FRAME_SIZE, whole.height // FRAME_SIZE))  # the quick part of the way

@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.bridge.interface import COMPONENT_KEYS, Info
+from racer_env.bridge.interface import COMPONENT_KEYS
 from racer_env.engine import CAR, TICKS_PER_SECOND, Config, Start, Track, parse_config
 from racer_env.env import RacerEnv
-from racer_env.errors import ContractError
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
 from racer_viewer.modes.link import BridgeAddress, Link
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import Replay, ReplayError, ReplayRecorder, Trace
-from racer_viewer.snapshot import Cars, CarStyle, Colour, PolicyInsight, Snapshot, car_row
+from racer_viewer.snapshot import Cars, CarStyle, Colour, PolicyInsight, Snapshot
 from racer_viewer.timing import LapTime, Stopwatch
 
 THOUGHT_TICKS = 4
@@ -55,7 +54,7 @@ class RaceCar:
     def begin(self, config: Config, start: Start, seed: int, to_beat: LapTime | None) -> None:
         """A new episode."""
         self.seen, _ = self.env.reset(seed=seed, options={"start": start})
-        self.row: Any = car_row(self.env.car)[0]
+        self.row: Any = self.env.car
         self.ticks, self.ending = 0, ""
         self.totals = np.zeros(len(COMPONENT_KEYS))
         self.passed: list[int] = []
@@ -74,9 +73,9 @@ class RaceCar:
         else:
             chosen = agent.act(self.seen, deterministic=not (drawn and agent.noise_shape), rng=self._random)
         gate = int(self.row["checkpoint"])
-        self.seen, reward, terminated, truncated, info = self.env.step(chosen)
+        self.seen, reward, terminated, truncated, _ = self.env.step(chosen)
         self.ticks += 1
-        self.row = self._row(chosen, reward, info)
+        self.row = self.env.car
         self.totals = self.totals + self.row["components"]
         if self.row["checkpoint"] != gate:
             self.passed.append(self.ticks)
@@ -88,8 +87,8 @@ class RaceCar:
 
     def look(self) -> CarStyle:
         """A car whose place is only guessed is a ghost."""
-        followed = self.env.followed
-        if followed is None or followed.in_step:
+        shadow = self.env.shadow
+        if shadow is None or shadow.in_sync:
             return CarStyle(self.entrant.name, self.entrant.colour, self.entrant.ghost)
         return CarStyle(f"{self.entrant.name} (a guess)", self.entrant.colour, ghost=True)
 
@@ -109,23 +108,6 @@ class RaceCar:
             return self._recorder.replay() if self._recorder.ticks else None
         except ReplayError:  # a circuit of too many points, or a server with rewards beyond all numbers
             return None
-
-    def _row(self, action: NDArray[Any], reward: float, info: Info) -> Any:
-        """The car as it is. Where that is only reckoned, what did come over the wire stands above the reckoning."""
-        car, before, followed = self.env.car, self.row, self.env.followed
-        row = car_row(car)[0]
-        row["action"], row["reward"], row["components"] = action, reward, [info[key] for key in COMPONENT_KEYS]
-        crossed_line = info["lap"] != before["lap"]
-        if followed is not None and not followed.in_step:
-            row["speed"], row["wall_contact"] = info["rawSpeed"], info["wallContact"]
-            row["lap"], row["checkpoint"] = info["lap"], info["checkpoint"] % len(self.env.track.gates)
-            ticks = before["lap_ticks"] + 1
-            row["finished_lap_ticks"], row["lap_ticks"] = (ticks, 0) if crossed_line else (0, ticks)
-        elif not 0 <= row["checkpoint"] < len(self.env.track.gates):
-            raise ContractError(f"gate {row['checkpoint']} was taken, but the circuit has {len(self.env.track.gates)}")
-        elif crossed_line and "finished_lap_ticks" not in car:
-            row["finished_lap_ticks"] = row["last_lap_ticks"]
-        return row
 
 
 ENDLESS: Mapping[str, Any] = {"episode": {"maxSteps": 10**9, "stillnessTimeoutTicks": 10**9}}
@@ -223,8 +205,8 @@ class Race:
         """To the server, if the cars are on one."""
         if self.bridge is None:
             return None
-        copy = self.followed.env.followed
-        return Link(self.bridge.url, copy is None, copy.out_of_step_since if copy else None)
+        copy = self.followed.env.shadow
+        return Link(self.bridge.url, copy is None, copy.out_of_sync_since if copy else None)
 
     def restart(self, seed: int = 0) -> None:
         """All cars to the start, which is drawn by the seed unless it is the line; and the clock to zero."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pygame
 from numpy.typing import NDArray
 
-from racer_env.engine import DT, Track
+from racer_env.engine import CAR, DT, Track
 from racer_env.errors import RacerError
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene
-from racer_viewer.snapshot import CarStyle, Snapshot, car_row
+from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.ui.display import NoDisplayError, start_video
 from racer_viewer.ui.theme import Theme, fitting_scale
 
@@ -44,7 +43,7 @@ class EnvWindow:
         self._scene, self._overlays = Scene(theme, patient=screen is None), Overlays(theme, patient=screen is None)
         self._last: Snapshot | None = None
 
-    def draw(self, track: Track, car: Mapping[str, Any]) -> NDArray[np.uint8] | None:
+    def draw(self, track: Track, car: np.void) -> NDArray[np.uint8] | None:
         """The picture (height, width, 3); None if it went to a window."""
         if self._screen is None:
             self._compose(self._picture, track, car)
@@ -59,8 +58,8 @@ class EnvWindow:
         if self._screen is not None:
             self._screen.close()
 
-    def _compose(self, surface: pygame.Surface, track: Track, car: Mapping[str, Any]) -> None:
-        now = Snapshot(track, car_row(car), (self._look,))
+    def _compose(self, surface: pygame.Surface, track: Track, car: np.void) -> None:
+        now = Snapshot(track, np.array([car], CAR), (self._look,))
         if self._last is None or not _same_moment(self._last, now):
             self._scene.tick(now)
             self._overlays.tick(now)

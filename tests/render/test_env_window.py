@@ -28,12 +28,14 @@ def track() -> Track:
     return load_circuit("track-01")
 
 
-def car_of(simulation: Simulation, **changes: Any) -> dict[str, Any]:
-    row = simulation.cars[0]
-    return {name: row[name].tolist() for name in row.dtype.names} | changes
+def car_of(simulation: Simulation, **changes: Any) -> np.void:
+    row = simulation.cars[0].copy()
+    for name, value in changes.items():
+        row[name] = value
+    return row
 
 
-def picture_of(track: Track, car: dict[str, Any], window: EnvWindow | None = None) -> np.ndarray:
+def picture_of(track: Track, car: np.void, window: EnvWindow | None = None) -> np.ndarray:
     picture = (window or open_env_window(False)).draw(track, car)
     assert picture is not None
     return picture
@@ -222,7 +224,7 @@ from racer_env.engine import Simulation, load_circuit
 from racer_viewer.render.env_window import open_env_window
 track = load_circuit("track-01")
 row = Simulation(track).cars[0]
-car = {name: row[name].tolist() for name in row.dtype.names}
+car = row.copy()
 """
 
 

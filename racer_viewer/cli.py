@@ -11,7 +11,7 @@ from racer_viewer.commands.bridges import add_bridge_commands
 from racer_viewer.commands.driving import add_driving_commands
 from racer_viewer.commands.measuring import add_measuring_commands
 from racer_viewer.commands.training import add_training_commands
-from racer_viewer.runtime import LEARNERS, how_to_train
+from racer_viewer.runtime import LEARNERS, training_install_hint
 
 USAGE_ERROR = 2
 
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in LEARNERS:
             raise
-        print(f"racer-viewer: {how_to_train()}", file=sys.stderr)
+        print(f"racer-viewer: {training_install_hint()}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
         return 130

@@ -15,7 +15,7 @@ from racer_viewer.paths import data_folder, run_folder
 if TYPE_CHECKING:
     from racer_viewer.app.window import App
     from racer_viewer.modes.link import BridgeAddress
-    from racer_viewer.modes.screen import Stage
+    from racer_viewer.modes.screen import AppContext
 
 QUIET = "PYGAME_HIDE_SUPPORT_PROMPT"
 NO_DISPLAY = 2
@@ -40,7 +40,7 @@ def play(options: argparse.Namespace) -> int:
     def begin(app: App) -> None:
         if options.record is not None:
             app.record_to(options.record)
-        _open_play(app.stage, options, bridge)
+        _open_play(app.context, options, bridge)
 
     return _open(options, begin, hint="watch --record FILE films an agent without one")
 
@@ -55,7 +55,7 @@ def watch(options: argparse.Namespace) -> int:
         from racer_viewer.app.offscreen import film_watch
 
         return film_watch(options, bridge)
-    return _open(options, lambda app: _open_watch(app.stage, options, bridge))
+    return _open(options, lambda app: _open_watch(app.context, options, bridge))
 
 
 def replay(options: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def replay(options: argparse.Namespace) -> int:
         from racer_viewer.app.offscreen import film_replays
 
         return film_replays(options, replays)
-    return _open(options, lambda app: _open_replays(app.stage, options.files))
+    return _open(options, lambda app: _open_replays(app.context, options.files))
 
 
 def train(options: argparse.Namespace) -> int:
@@ -85,44 +85,44 @@ def train(options: argparse.Namespace) -> int:
     def begin(app: App) -> None:
         from racer_viewer.modes.waiting import when_ready
 
-        when_ready(app.stage, lambda: open_it(app.stage))
+        when_ready(app.context, lambda: open_it(app.context))
 
     return _open(options, begin, hint="--headless learns without one")
 
 
-def _begin_training(options: argparse.Namespace) -> Callable[[Stage], None]:
+def _begin_training(options: argparse.Namespace) -> Callable[[AppContext], None]:
     from racer_viewer.training.command import config_of
 
     config = config_of(options)
 
-    def open_it(stage: Stage) -> None:
+    def open_it(context: AppContext) -> None:
         from racer_viewer.modes.train.setup import open_training
         from racer_viewer.modes.train.terminal import tell_terminal
 
-        open_training(stage, config, tensorboard=options.tensorboard, opened=tell_terminal)
+        open_training(context, config, tensorboard=options.tensorboard, opened=tell_terminal)
 
     return open_it
 
 
-def _see_run(options: argparse.Namespace) -> Callable[[Stage], None]:
+def _see_run(options: argparse.Namespace) -> Callable[[AppContext], None]:
     """One that learns, or that goes on. What cannot be is told before a window opens."""
     from racer_viewer.training.run_folder import folder_of
 
     data = data_folder(options.data_dir)
     where = run_folder(options.attach, data) if options.attach else _check_resume(options, data)
 
-    def open_it(stage: Stage) -> None:
+    def open_it(context: AppContext) -> None:
         from racer_viewer.modes.train.setup import open_run, resume_run
         from racer_viewer.modes.train.terminal import tell_terminal
 
         if options.attach:
-            open_run(stage, where, opened=partial(tell_terminal, own=False))
+            open_run(context, where, opened=partial(tell_terminal, own=False))
         else:
-            resume_run(stage, where, options.timesteps, opened=tell_terminal)
+            resume_run(context, where, options.timesteps, opened=tell_terminal)
         if options.tensorboard:
             from racer_viewer.modes.train.tensorboard import show_tensorboard
 
-            show_tensorboard(folder_of(where), stage.say)
+            show_tensorboard(folder_of(where), context.notify)
 
     return open_it
 
@@ -205,7 +205,7 @@ def _open(
     return 0
 
 
-def _open_play(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress | None) -> None:
+def _open_play(context: AppContext, options: argparse.Namespace, bridge: BridgeAddress | None) -> None:
     from racer_viewer.modes.waiting import when_ready
 
     def start() -> None:
@@ -213,15 +213,15 @@ def _open_play(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress 
         from racer_viewer.modes.models import distinct_names
         from racer_viewer.modes.play import open_play
 
-        laps = stage.settings.laps if options.laps is None else options.laps
+        laps = context.settings.laps if options.laps is None else options.laps
         rivals = list(zip(distinct_names(options.against), options.against, strict=True))
-        open_play(stage, options.track or circuit_of(stage.settings), rivals, laps)
+        open_play(context, options.track or circuit_of(context.settings), rivals, laps)
 
-    stage.bridge = bridge
-    when_ready(stage, start)
+    context.bridge = bridge
+    when_ready(context, start)
 
 
-def _open_watch(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress | None) -> None:
+def _open_watch(context: AppContext, options: argparse.Namespace, bridge: BridgeAddress | None) -> None:
     from racer_viewer.modes.waiting import open_safely, when_ready
 
     def start() -> None:
@@ -230,26 +230,26 @@ def _open_watch(stage: Stage, options: argparse.Namespace, bridge: BridgeAddress
         from racer_viewer.modes.watch import open_watch
 
         if options.models:
-            circuit = options.track or circuit_of(stage.settings)
-            open_watch(stage, options.models, circuit, options.stochastic)
+            circuit = options.track or circuit_of(context.settings)
+            open_watch(context, options.models, circuit, options.stochastic)
             return
         if options.track is not None:
-            stage.change(circuit=options.track)
-        open_safely(stage, lambda: ChooseAgentScreen(stage))
+            context.change(circuit=options.track)
+        open_safely(context, lambda: ChooseAgentScreen(context))
 
-    stage.bridge = bridge
-    when_ready(stage, start)
+    context.bridge = bridge
+    when_ready(context, start)
 
 
-def _open_replays(stage: Stage, files: Sequence[Path]) -> None:
+def _open_replays(context: AppContext, files: Sequence[Path]) -> None:
     from racer_viewer.modes.waiting import when_ready
 
     def start() -> None:
         from racer_viewer.modes.replay_screen import open_replays
 
-        open_replays(stage, files)
+        open_replays(context, files)
 
-    when_ready(stage, start)
+    when_ready(context, start)
 
 
 def _film_a_lap(data: Path) -> int:

@@ -58,19 +58,19 @@ def can_train() -> bool:
     return all(find_spec(package) for package in LEARNERS)
 
 
-def how_to_train() -> str:
+def training_install_hint() -> str:
     """What to get where that is missing."""
     if is_packaged():
         return "This is the lite app, to play, watch and replay: to train, get the full one, racer-viewer"
     return 'Training needs more packages: pip install "racer-viewer[train]"'
 
 
-def own_command() -> list[str]:
+def program_command() -> list[str]:
     """How this program is started once more."""
     return [sys.executable, "-m", "racer_viewer"]
 
 
-def told_command(*arguments: object) -> str:
+def command_hint(*arguments: object) -> str:
     """How a user starts this program with these arguments, for hints: as they have started it themselves."""
     usual = subprocess.list2cmdline([sys.executable]) if is_packaged() else APP
     return f"{os.environ.get(COMMAND_VARIABLE) or usual} {subprocess.list2cmdline(map(str, arguments))}".rstrip()
@@ -99,7 +99,7 @@ LOGS = "logs"
 """Folder in the user's data folder."""
 
 
-def write_report(error: BaseException, data: Path) -> Path | None:
+def write_crash_report(error: BaseException, data: Path) -> Path | None:
     """Where the report is; None if it could not be written. At a console it is printed too."""
     told = "".join(traceback.format_exception(error))
     print(told, file=sys.stderr, flush=True)

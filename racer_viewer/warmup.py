@@ -8,7 +8,7 @@ import sys
 from threading import Thread, Timer
 
 
-class EngineRoom:
+class EngineWarmup:
     """Starts the engine in a thread of its own, and says how far it is.
 
     text, done: what is going on, and the part of the whole that is done, 0 to 1.

@@ -93,12 +93,12 @@ def run_until_somebody_drives(command: str, monkeypatch: pytest.MonkeyPatch) -> 
     driven: list[str] = []
 
     def until_somebody_drives(app: App) -> None:
-        app.stage.room.wait()
+        app.context.warmup.wait()
         end = time.monotonic() + PATIENCE
-        while not isinstance(app.stage.top, DrivingScreen):
-            assert time.monotonic() < end, app.stage.top
+        while not isinstance(app.context.top, DrivingScreen):
+            assert time.monotonic() < end, app.context.top
             app.frame(1.0 / 60.0)
-        driven.append(type(app.stage.top).__name__.removesuffix("Screen").lower())
+        driven.append(type(app.context.top).__name__.removesuffix("Screen").lower())
         app.close()
 
     monkeypatch.setattr(App, "run", until_somebody_drives)

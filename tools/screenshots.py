@@ -58,9 +58,9 @@ class Photographer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._app = App(Path(tempfile.mkdtemp(prefix="racer-pictures-")))
-        self._stage = self._app.stage
+        self._stage = self._app.context
         self._stage.change(window=SIZE)
-        self._stage.room.wait()
+        self._stage.warmup.wait()
 
     def frames(self, count: int) -> None:
         for _ in range(count):
@@ -149,7 +149,7 @@ class Photographer:
         self.show("timing", "map", "names", "inputs", "reward")
         self.frames(480)
         yield self.take("replay")
-        self._stage.back_to(MenuScreen)
+        self._stage.pop_to(MenuScreen)
 
     def _train(self) -> Iterator[Path]:
         """A real run, when it has just found out how."""

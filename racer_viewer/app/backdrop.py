@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from racer_env.engine import circuits
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.modes.race import Entrant, Race
-from racer_viewer.modes.screen import Stage
+from racer_viewer.modes.screen import AppContext
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import Snapshot
 
@@ -21,7 +21,7 @@ TICKS_ON_A_CIRCUIT = 1500
 class Backdrop:
     """A race of one that nobody controls."""
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         self._app = app
         self._agent = load_agent(CHAMPION)
         self._circuits = itertools.cycle([circuit.id for circuit in circuits()])

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pygame
 
-from racer_viewer.modes.screen import Key, ListScreen, Screen, Stage
+from racer_viewer.modes.screen import AppContext, Key, ListScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_when_ready
 from racer_viewer.ui.intents import Controls
 from racer_viewer.ui.item_list import Button, Item
-from racer_viewer.ui.paint import FOOTER_HEIGHT, footer, side_shade
+from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, side_shade
 from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_HUGE, TEXT_SMALL
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ class MenuScreen(ListScreen):
     """Play, watch, train, and so on, with a bundled agent driving behind it as soon as the engine is ready."""
 
     see_through = False
-    is_home = True
-    way_back = "To the menu"
+    is_main_menu = True
+    return_label = "To the menu"
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         super().__init__(app, _items(app))
         self._backdrop: Backdrop | None = None
         self._fade = 0
@@ -41,7 +41,7 @@ class MenuScreen(ListScreen):
         return (("Up Down", "choose"), ("Enter", "accept"), ("F1", "help"), ("F11", "full screen"), ("Esc", "quit"))
 
     def tick(self, controls: Controls) -> None:
-        if self._backdrop is None and self.app.room.ready:
+        if self._backdrop is None and self.app.warmup.ready:
             from racer_viewer.app.backdrop import Backdrop
 
             self._backdrop = Backdrop(self.app)
@@ -52,7 +52,7 @@ class MenuScreen(ListScreen):
     def draw_ahead(self) -> bool:
         return self._backdrop is not None and self._backdrop.draw_ahead()
 
-    def closed(self) -> None:
+    def on_close(self) -> None:
         if self._backdrop is not None:
             self._backdrop.close()
 
@@ -82,11 +82,11 @@ class MenuScreen(ListScreen):
         area = pygame.Rect(x, y, theme.px(MENU_WIDTH), surface.get_height() - y - theme.px(FOOTER_HEIGHT + 2.5 * TEXT))
         self.list.draw(surface, theme, area)
         self._draw_status(surface, x)
-        footer(surface, theme, self.keys())
+        draw_footer(surface, theme, self.keys())
 
     def _draw_status(self, surface: pygame.Surface, x: int) -> None:
         """The hint of the chosen item; while the engine starts, how far it is."""
-        theme, room = self.app.theme, self.app.room
+        theme, room = self.app.theme, self.app.warmup
         item = self.list.item
         text, colour = (item.hint if item else ""), theme.palette.faint
         if room.problem:
@@ -94,13 +94,13 @@ class MenuScreen(ListScreen):
         elif not room.ready and room.done > 0.0:
             text = f"{room.text} ({room.done:.0%}), on the first run only"
         width = surface.get_width() - 2 * x
-        line = theme.text(theme.fitting(text, width, TEXT_SMALL + 2), TEXT_SMALL + 2, colour)
+        line = theme.text(theme.truncate(text, width, TEXT_SMALL + 2), TEXT_SMALL + 2, colour)
         surface.blit(line, (x, surface.get_height() - theme.px(FOOTER_HEIGHT) - 2 * line.get_height()))
 
 
-def _items(app: Stage) -> list[Item]:
-    def entry(label: str, hint: str, make: Callable[[Stage], Screen]) -> Button:
-        return Button(label, hint, do=lambda: open_when_ready(app, lambda: make(app)))
+def _items(app: AppContext) -> list[Item]:
+    def entry(label: str, hint: str, make: Callable[[AppContext], Screen]) -> Button:
+        return Button(label, hint, on_press=lambda: open_when_ready(app, lambda: make(app)))
 
     return [
         entry("Play", "Drive yourself: against the clock, your ghost, or agents", _play),
@@ -108,36 +108,36 @@ def _items(app: Stage) -> list[Item]:
         entry("Train", "Teach an agent to drive", _train),
         entry("Replays", "Drives that you have kept", _replays),
         entry("Records", "Best laps on every circuit", _records),
-        Button("Settings", "Sound, units, sizes, colours, keys", do=lambda: app.push(SettingsScreen(app))),
-        Button("Quit", do=app.quit),
+        Button("Settings", "Sound, units, sizes, colours, keys", on_press=lambda: app.push(SettingsScreen(app))),
+        Button("Quit", on_press=app.quit),
     ]
 
 
-def _play(app: Stage) -> Screen:
+def _play(app: AppContext) -> Screen:
     from racer_viewer.modes.choose import ChooseScreen
 
     return ChooseScreen(app)
 
 
-def _watch(app: Stage) -> Screen:
+def _watch(app: AppContext) -> Screen:
     from racer_viewer.modes.choose import ChooseAgentScreen
 
     return ChooseAgentScreen(app)
 
 
-def _train(app: Stage) -> Screen:
+def _train(app: AppContext) -> Screen:
     from racer_viewer.modes.train.setup import TrainSetupScreen
 
     return TrainSetupScreen(app)
 
 
-def _replays(app: Stage) -> Screen:
+def _replays(app: AppContext) -> Screen:
     from racer_viewer.modes.replays_screen import ReplaysScreen
 
     return ReplaysScreen(app)
 
 
-def _records(app: Stage) -> Screen:
+def _records(app: AppContext) -> Screen:
     from racer_viewer.modes.records_screen import RecordsScreen
 
     return RecordsScreen(app)

@@ -27,7 +27,7 @@ from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.race import RaceSetup
 from racer_viewer.modes.race_view import DrivingScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
-from racer_viewer.modes.screen import MessageScreen, Stage
+from racer_viewer.modes.screen import AppContext, MessageScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.watch import WatchScreen, entrants_of, open_watch
 from racer_viewer.paths import data_folder, run_folder
@@ -37,7 +37,7 @@ from racer_viewer.sound import SoundStage
 from racer_viewer.training.run_lock import running_learner
 from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.intents import IDLE
-from racer_viewer.warmup import EngineRoom, prepare_engine
+from racer_viewer.warmup import EngineWarmup, prepare_engine
 
 if TYPE_CHECKING:
     from racer_viewer.modes.link import BridgeAddress
@@ -59,10 +59,10 @@ class LapFilm:
     lap_ticks: int
 
 
-def offscreen_stage(data: Path) -> Stage:
+def offscreen_stage(data: Path) -> AppContext:
     """For screens that nobody sees: with the user's settings, silent, and with an engine that nobody has started."""
     settings_file = SettingsFile(data)
-    return Stage(settings_file, settings_file.load(), data, EngineRoom(), SoundStage())
+    return AppContext(settings_file, settings_file.load(), data, EngineWarmup(), SoundStage())
 
 
 def film_screen(
@@ -90,17 +90,17 @@ def film_screen(
 def film_lap(path: Path, circuit: str = "track-01") -> LapFilm:
     """Write the champion's first lap on a circuit as a film."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    stage = offscreen_stage(path.parent)
-    stage.room.wait()
-    open_watch(stage, bundled_models()[:1], circuit)
-    screen = stage.top
+    context = offscreen_stage(path.parent)
+    context.warmup.wait()
+    open_watch(context, bundled_models()[:1], circuit)
+    screen = context.top
     if not isinstance(screen, DrivingScreen):
-        raise FilmError(screen.text if isinstance(screen, MessageScreen) else stage.room.problem)
+        raise FilmError(screen.text if isinstance(screen, MessageScreen) else context.warmup.problem)
     try:
         film = film_screen(screen, path, LAP_LOOK, LONGEST_LAP, lambda: _lap_of(screen) > 0)
         return LapFilm(film, circuit, _lap_of(screen))
     finally:
-        stage.quit()
+        context.quit()
 
 
 def _lap_of(screen: DrivingScreen) -> int:
@@ -123,13 +123,13 @@ def film_training(
     progress: Callable[[float], None] = lambda share: None,
 ) -> Film:
     """Of a run that has ended: its kept policies drive again, most of them early ones, as most is learned then."""
-    stage = offscreen_stage(data)
-    stage.room.wait()
-    stage.fit(size)
+    context = offscreen_stage(data)
+    context.warmup.wait()
+    context.fit(size)
     if running_learner(folder) is not None:
         raise RacerError(f"{folder.name} is still learning: its film can be made when it has ended")
-    screen = TrainScreen(stage, RunMonitor.attach(folder), patient=True)
-    stage.push(screen)
+    screen = TrainScreen(context, RunMonitor.attach(folder), patient=True)
+    context.push(screen)
     screen.hide_keys()
     try:
         count = len(screen.run.history.policies)
@@ -137,7 +137,7 @@ def film_training(
             raise RacerError(f"{folder} has no policies that could drive again: it was trained before they were kept")
         return _filmed(screen, path, size, _shots(count, seconds or USUAL_SECONDS), progress)
     finally:
-        stage.quit()
+        context.quit()
 
 
 def _shots(count: int, seconds: float) -> list[tuple[int, int]]:
@@ -184,24 +184,24 @@ FILMED_LAPS = 2
 
 def film_watch(options: argparse.Namespace, bridge: BridgeAddress | None) -> int:
     """A film of agents that drive; the champion, if nobody is named."""
-    stage = _prepare(options)
+    context = _prepare(options)
     models = options.models or [Path(CHAMPION)]
-    circuit = options.track or circuit_of(stage.settings)
-    setup = RaceSetup(circuit, entrants_of(models, stage.theme.palette), bridge=bridge)
+    circuit = options.track or circuit_of(context.settings)
+    setup = RaceSetup(circuit, entrants_of(models, context.theme.palette), bridge=bridge)
     race = setup.open()
-    screen = WatchScreen(stage, setup, race, Drive(race))  # over a bridge too: a film waits for every tick
+    screen = WatchScreen(context, setup, race, Drive(race))  # over a bridge too: a film waits for every tick
     if options.stochastic:
         screen.draw_actions(True)
     return _film(
-        options, stage, screen, None, lambda: screen.number > 1 or len(race.cars[0].stopwatch.laps) >= FILMED_LAPS
+        options, context, screen, None, lambda: screen.number > 1 or len(race.cars[0].stopwatch.laps) >= FILMED_LAPS
     )
 
 
 def film_replays(options: argparse.Namespace, replays: Sequence[Replay]) -> int:
     """A film of drives that were kept, from their start to the end of the longest."""
-    stage = _prepare(options)
-    screen = ReplayScreen(stage, [trace_replay(replay) for replay in replays])
-    return _film(options, stage, screen, screen.length + 1)
+    context = _prepare(options)
+    screen = ReplayScreen(context, [trace_replay(replay) for replay in replays])
+    return _film(options, context, screen, screen.length + 1)
 
 
 def film_run(options: argparse.Namespace) -> int:
@@ -227,47 +227,49 @@ def film_run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _prepare(options: argparse.Namespace) -> Stage:
+def _prepare(options: argparse.Namespace) -> AppContext:
     check_place(options.record)
     prepare_engine()
-    stage = offscreen_stage(data_folder(options.data_dir))
-    stage.room.wait()
-    stage.fit(size_of(options))
-    return stage
+    context = offscreen_stage(data_folder(options.data_dir))
+    context.warmup.wait()
+    context.fit(size_of(options))
+    return context
 
 
 def _film(
     options: argparse.Namespace,
-    stage: Stage,
+    context: AppContext,
     screen: DrivingScreen,
     frames: int | None,
     until: Callable[[], bool] = lambda: False,
 ) -> int:
     """So many frames, or until something has happened, unless the user says how long."""
-    settings = stage.settings
+    settings = context.settings
     if options.seconds is not None:
         frames, until = max(1, round(options.seconds * TICKS_PER_SECOND)), lambda: False
-    look = FilmLook(size_of(options), settings.overlays, settings.units, stage.theme.palette, settings.ui_scale)
-    stage.push(screen)
+    look = FilmLook(size_of(options), settings.overlays, settings.units, context.theme.palette, settings.ui_scale)
+    context.push(screen)
     try:
         with FilmProgress(known=frames is not None) as progress:
-            film = film_screen(screen, options.record, look, frames, lambda: until() or _gone(stage, screen), progress)
+            film = film_screen(
+                screen, options.record, look, frames, lambda: until() or _gone(context, screen), progress
+            )
     except KeyboardInterrupt:
         print("Stopped: nothing is left of the film", file=sys.stderr)
         raise
     else:
-        if _gone(stage, screen):
-            why = stage.top.text if isinstance(stage.top, MessageScreen) else "it could not go on"
+        if _gone(context, screen):
+            why = context.top.text if isinstance(context.top, MessageScreen) else "it could not go on"
             raise RacerError(f"{film}; then: {why}")
     finally:
-        stage.quit()
+        context.quit()
     progress.tell(film)
     return 0
 
 
-def _gone(stage: Stage, screen: DrivingScreen) -> bool:
+def _gone(context: AppContext, screen: DrivingScreen) -> bool:
     """Whether something came in between: the bridge is lost."""
-    return stage.top is not screen
+    return context.top is not screen
 
 
 def size_of(options: argparse.Namespace) -> tuple[int, int]:

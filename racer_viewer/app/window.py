@@ -17,24 +17,24 @@ import pygame
 
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.help import HelpScreen
-from racer_viewer.modes.screen import MessageScreen, Screen, Stage
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.waiting import when_ready
-from racer_viewer.runtime import write_report
+from racer_viewer.runtime import write_crash_report
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.sound import SoundStage, open_sound
-from racer_viewer.ui.adapter import Adapter
+from racer_viewer.ui.adapter import InputAdapter
 from racer_viewer.ui.display import NoDisplayError, start_video
-from racer_viewer.ui.intents import IDLE, Close, Do, Dropped, Intent
+from racer_viewer.ui.intents import IDLE, CloseWindow, Command, FileDrop, Intent
 from racer_viewer.ui.item_list import Button
-from racer_viewer.ui.paint import toast
-from racer_viewer.warmup import EngineRoom
+from racer_viewer.ui.paint import draw_toast
+from racer_viewer.warmup import EngineWarmup
 
 if TYPE_CHECKING:
     from racer_viewer.modes.film_screen import Recorder
 
 TITLE = "Racer"
 ICON = Path(__file__).parents[1] / "icon.png"
-LEAST_SIZE = (960, 540)
+MIN_SIZE = (960, 540)
 TICK = 1.0 / 60.0
 LONGEST_PAUSE = 0.25
 """After a longer one (the window was dragged, the machine slept) the game goes on from where it was [s]."""
@@ -46,14 +46,14 @@ AHEAD = 0.005
 class App:
     """One window from its opening to its end."""
 
-    def __init__(self, data: Path, first: Callable[[Stage], Screen] = MenuScreen) -> None:
+    def __init__(self, data: Path, first: Callable[[AppContext], Screen] = MenuScreen) -> None:
         settings_file = SettingsFile(data)
         settings = settings_file.load()
         self._window = self._open_window(settings)
-        self._adapter = Adapter(settings.bindings)
+        self._adapter = InputAdapter(settings.bindings)
         self.sound: SoundStage = open_sound(settings.volume)
-        self.stage = Stage(settings_file, settings, data, EngineRoom(), self.sound)
-        self.stage.on_settings.append(self._apply)
+        self.context = AppContext(settings_file, settings, data, EngineWarmup(), self.sound)
+        self.context.on_settings_change.append(self._apply)
         self._applied = settings
         self._muted = False
         self._left_over = 0.0
@@ -62,10 +62,10 @@ class App:
         self._recorder: Recorder | None = None
         self._film_to: Path | None = None
         self.frames = 0
-        self.stage.fit(self.surface.get_size())
-        self.stage.push(first(self.stage))
+        self.context.fit(self.surface.get_size())
+        self.context.push(first(self.context))
         if settings_file.problem:
-            self.stage.say(settings_file.problem)
+            self.context.notify(settings_file.problem)
 
     def record_to(self, path: Path) -> None:
         """Make a film of what is driven next, in this file."""
@@ -75,12 +75,12 @@ class App:
         """Until the last screen is closed."""
         last = due = time.perf_counter()
         try:
-            while self.stage.screens:
+            while self.context.screens:
                 now = time.perf_counter()
                 self.frame_or_crash(now - last)
                 last = now
                 if self.frames == 1:
-                    self.stage.room.start()
+                    self.context.warmup.start()
                 due = self._wait_for(due)
         finally:
             self.close()
@@ -90,10 +90,10 @@ class App:
         for event in pygame.event.get():
             self._take(event)
         self._left_over = min(self._left_over + elapsed, LONGEST_PAUSE)
-        while self._left_over >= TICK and self.stage.screens:
+        while self._left_over >= TICK and self.context.screens:
             self._left_over -= TICK
             self._tick()
-        if self.stage.screens:
+        if self.context.screens:
             self.draw(self._left_over / TICK)
             self._window.flip()
             self.frames += 1
@@ -106,17 +106,17 @@ class App:
             if self.frames < self._no_crash_before:
                 raise
             self._no_crash_before = self.frames + FRAMES_BETWEEN_CRASHES
-            show_crash(self.stage, error)
+            show_crash(self.context, error)
 
     def draw(self, share: float) -> None:
         """The screen on top; if that is see-through, over the last one that is not."""
         surface = self.surface
-        self.stage.fit(surface.get_size())
-        screens = self.stage.screens
-        for screen in dict.fromkeys((screens[self.stage.lowest], screens[-1])):
+        self.context.fit(surface.get_size())
+        screens = self.context.screens
+        for screen in dict.fromkeys((screens[self.context.lowest], screens[-1])):
             screen.draw(surface, share if screen is screens[-1] else 1.0)
-        if self.stage.said_ticks:
-            toast(surface, self.stage.theme, self.stage.said)
+        if self.context.notice_ticks:
+            draw_toast(surface, self.context.theme, self.context.notice)
         if self._recorder is not None:
             self._recorder.draw(surface)
 
@@ -126,9 +126,9 @@ class App:
             return
         self._closed = True
         size = self._window.size
-        if size != self.stage.settings.window and not self.stage.settings.full_screen:
-            self.stage.change(window=size)
-        self.stage.quit()
+        if size != self.context.settings.window and not self.context.settings.full_screen:
+            self.context.change(window=size)
+        self.context.quit()
         self.sound.close()
         self._window.destroy()
         if self._recorder is not None:
@@ -139,16 +139,16 @@ class App:
         return self._window.get_surface()
 
     def _tick(self) -> None:
-        stage = self.stage
-        stage.said_ticks = max(0, stage.said_ticks - 1)
-        if stage.top is not None:
-            below = stage.screens[stage.lowest]
-            if below is not stage.top and isinstance(below, MenuScreen):
+        context = self.context
+        context.notice_ticks = max(0, context.notice_ticks - 1)
+        if context.top is not None:
+            below = context.screens[context.lowest]
+            if below is not context.top and isinstance(below, MenuScreen):
                 below.tick(IDLE)
-            self._tick_top(stage.top)
+            self._tick_top(context.top)
 
     def _tick_top(self, top: Screen) -> None:
-        if self._film_to is not None and self.stage.room.ready:
+        if self._film_to is not None and self.context.warmup.ready:
             self._film_to = self._recorder_of_all().begin_with(top, self.surface.get_size(), self._film_to)
         top.tick(self._adapter.controls())
         if self._recorder is not None:
@@ -159,41 +159,41 @@ class App:
         if self._recorder is None:
             from racer_viewer.modes.film_screen import Recorder
 
-            self._recorder = Recorder(self.stage)
+            self._recorder = Recorder(self.context)
         return self._recorder
 
     def _take(self, event: pygame.event.Event) -> None:
         """All that an event means to the screen on top; one that comes up by it does not get the rest."""
-        top = self.stage.top
+        top = self.context.top
         for intent in self._adapter.intents([event]):
-            if self.stage.top is top:
+            if self.context.top is top:
                 self._handle(intent)
 
     def _handle(self, intent: Intent) -> None:
-        stage = self.stage
-        if isinstance(intent, Close):
-            stage.ask_to_quit()
-        elif stage.top is not None and stage.top.typing:
-            if not isinstance(intent, Do):
-                stage.top.handle(intent)
-        elif intent == Do.FULL_SCREEN:
-            stage.change(full_screen=not stage.settings.full_screen)
-        elif intent == Do.SCREENSHOT:
+        context = self.context
+        if isinstance(intent, CloseWindow):
+            context.ask_to_quit()
+        elif context.top is not None and context.top.typing:
+            if not isinstance(intent, Command):
+                context.top.handle(intent)
+        elif intent == Command.FULL_SCREEN:
+            context.change(full_screen=not context.settings.full_screen)
+        elif intent == Command.SCREENSHOT:
             self._save_screenshot()
-        elif intent == Do.RECORD:
+        elif intent == Command.RECORD:
             self._recorder_of_all().press(self.surface.get_size())
-        elif intent == Do.MUTE:
+        elif intent == Command.MUTE:
             self._muted = not self._muted
-            self.sound.set_volume(0.0 if self._muted else stage.settings.volume)
-            stage.say("Sound off" if self._muted else "Sound on")
-        elif isinstance(intent, Dropped):
-            open_dropped(stage, intent.path)
-        elif stage.top is not None and intent == Do.HELP and not isinstance(stage.top, HelpScreen):
-            stage.push(HelpScreen(stage))
-        elif stage.top is not None:
-            top = stage.top
+            self.sound.set_volume(0.0 if self._muted else context.settings.volume)
+            context.notify("Sound off" if self._muted else "Sound on")
+        elif isinstance(intent, FileDrop):
+            open_dropped(context, intent.path)
+        elif context.top is not None and intent == Command.HELP and not isinstance(context.top, HelpScreen):
+            context.push(HelpScreen(context))
+        elif context.top is not None:
+            top = context.top
             top.handle(intent)
-            if stage.top is not top:
+            if context.top is not top:
                 self._adapter.let_go()
 
     def _apply(self, settings: Settings) -> None:
@@ -213,11 +213,11 @@ class App:
         start_video()
         try:
             pygame.joystick.init()
-            window = pygame.Window(TITLE, tuple(map(max, settings.window, LEAST_SIZE)), resizable=True)
+            window = pygame.Window(TITLE, tuple(map(max, settings.window, MIN_SIZE)), resizable=True)
             window.get_surface()
         except pygame.error as error:
             raise NoDisplayError(str(error)) from None
-        window.minimum_size = LEAST_SIZE
+        window.minimum_size = MIN_SIZE
         window.set_icon(pygame.image.load(ICON))
         if settings.full_screen:
             window.set_fullscreen(desktop=True)
@@ -225,42 +225,42 @@ class App:
 
     def _wait_for(self, due: float) -> float:
         """Until the next picture is due; returns when that was."""
-        limit = self.stage.settings.frame_limit
+        limit = self.context.settings.frame_limit
         now = time.perf_counter()
         if not limit:
             return now
         due = max(due + 1.0 / limit, now - 1.0 / limit)
-        while due - now > AHEAD and self.stage.top is not None and self.stage.top.draw_ahead():
+        while due - now > AHEAD and self.context.top is not None and self.context.top.draw_ahead():
             now = time.perf_counter()
         if due > now:
             time.sleep(due - now)
         return due
 
     def _save_screenshot(self) -> None:
-        path = self.stage.data / "screenshots" / f"racer-{datetime.now():%Y%m%d-%H%M%S}.png"
+        path = self.context.data / "screenshots" / f"racer-{datetime.now():%Y%m%d-%H%M%S}.png"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             pygame.image.save(self.surface, path)
-            self.stage.say(f"Saved as {path}")
+            self.context.notify(f"Saved as {path}")
         except (OSError, pygame.error) as error:
-            self.stage.say(f"The screenshot could not be saved: {error}")
+            self.context.notify(f"The screenshot could not be saved: {error}")
 
 
 CRASH_TITLE = "Something went wrong"
 
 
-def show_crash(stage: Stage, error: Exception) -> None:
+def show_crash(context: AppContext, error: Exception) -> None:
     """Close all screens but the menu, and tell above it what happened."""
-    report = write_report(error, stage.data)
-    while stage.screens:
-        screen = stage.screens.pop()
+    report = write_crash_report(error, context.data)
+    while context.screens:
+        screen = context.screens.pop()
         with suppress(Exception):  # it may be the one that is broken
-            screen.closed()
-    stage.push(MenuScreen(stage))
+            screen.on_close()
+    context.push(MenuScreen(context))
     where = f"All about it is in\n{report}" if report else "No report could be written: the disk may be full."
     text = f"This is our mistake, not yours: {type(error).__name__}: {error}\n{where}\nWhat you had saved is safe."
-    buttons = [Button("Back to the menu", do=stage.pop), Button("Quit", do=stage.quit)]
-    stage.push(MessageScreen(stage, CRASH_TITLE, text, buttons))
+    buttons = [Button("Back to the menu", on_press=context.pop), Button("Quit", on_press=context.quit)]
+    context.push(MessageScreen(context, CRASH_TITLE, text, buttons))
 
 
 DROP_TITLE = "This file cannot be opened"
@@ -270,9 +270,9 @@ WELCOME = (
 )
 
 
-def open_dropped(app: Stage, path: Path) -> None:
+def open_dropped(app: AppContext, path: Path) -> None:
     """Do with a file what it is for; what cannot be done is said in a message."""
-    openers: dict[str, Callable[[Stage, Path], None]] = {
+    openers: dict[str, Callable[[AppContext, Path], None]] = {
         ".zip": _open_model,
         ".onnx": _open_model,
         ".racer": _open_replay,
@@ -290,11 +290,11 @@ def open_dropped(app: Stage, path: Path) -> None:
         when_ready(app, lambda: opener(app, path))
 
 
-def _refuse(app: Stage, reason: str) -> None:
+def _refuse(app: AppContext, reason: str) -> None:
     app.push(MessageScreen(app, DROP_TITLE, reason))
 
 
-def _open_model(app: Stage, path: Path) -> None:
+def _open_model(app: AppContext, path: Path) -> None:
     """A race that is being watched takes it in; else it is watched where the user was last."""
     from racer_viewer.modes.circuits import circuit_of
     from racer_viewer.modes.watch import open_watch
@@ -306,13 +306,13 @@ def _open_model(app: Stage, path: Path) -> None:
         open_watch(app, [path], circuit_of(app.settings))
 
 
-def _open_replay(app: Stage, path: Path) -> None:
+def _open_replay(app: AppContext, path: Path) -> None:
     from racer_viewer.modes.replay_screen import open_replays
 
     open_replays(app, [path])
 
 
-def _take_circuit(app: Stage, path: Path) -> None:
+def _take_circuit(app: AppContext, path: Path) -> None:
     """It is the chosen one from now on, and stays among the others until the app is closed."""
     from racer_env.errors import RacerError
     from racer_viewer.modes.choose import CircuitChooser
@@ -324,6 +324,6 @@ def _take_circuit(app: Stage, path: Path) -> None:
         _refuse(app, str(error))
         return
     app.change(circuit=str(path))
-    app.say(f"{circuit.name} is among the circuits now, and chosen")
+    app.notify(f"{circuit.name} is among the circuits now, and chosen")
     if isinstance(app.top, CircuitChooser):
-        app.top.shown()
+        app.top.on_show()

@@ -66,12 +66,12 @@ def measure(rounds: int, seconds: float = PHASE_SECONDS) -> Figures:
     os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
     with tempfile.TemporaryDirectory(prefix="racer-bench-") as folder:
         app = App(Path(folder))
-        app.stage.room.wait()
+        app.context.warmup.wait()
         config = replace(preset("ppo"), timesteps=ENDLESS, name="bench", checkpoint_every=0, evaluate_every=0)
         watched = RunMonitor.start(config, Path(folder) / "runs")
         try:
-            screen = TrainScreen(app.stage, watched)
-            app.stage.push(screen)
+            screen = TrainScreen(app.context, watched)
+            app.context.push(screen)
             _wait_until_it_learns(app, watched)
             return _measure(app, watched, rounds, seconds)
         finally:
@@ -123,7 +123,7 @@ def _show(app: App, seconds: float) -> list[_Picture]:
         app.frame(TICK)
         times.append((time.perf_counter() - begin, time.thread_time() - work))
         due += TICK
-        while due - time.perf_counter() > AHEAD and app.stage.top is not None and app.stage.top.draw_ahead():
+        while due - time.perf_counter() > AHEAD and app.context.top is not None and app.context.top.draw_ahead():
             pass
         time.sleep(max(0.0, due - time.perf_counter()))
     return times

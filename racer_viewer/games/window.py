@@ -23,11 +23,18 @@ from racer_viewer.games.pictures import FRAME, Feed, Picture, Pictures, least_in
 from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.paths import data_folder
 from racer_viewer.settings import Settings, SettingsFile
-from racer_viewer.ui.adapter import Adapter
+from racer_viewer.ui.adapter import InputAdapter
 from racer_viewer.ui.bindings import key_name
 from racer_viewer.ui.display import NoDisplayError, start_video
-from racer_viewer.ui.intents import Click, Close, Do, Intent, Pressed
-from racer_viewer.ui.paint import FOOTER_HEIGHT, STATUS_HEIGHT, Words, centred, footer, status_line
+from racer_viewer.ui.intents import Click, CloseWindow, Command, Intent, KeyPress
+from racer_viewer.ui.paint import (
+    FOOTER_HEIGHT,
+    STATUS_HEIGHT,
+    ColouredWords,
+    draw_centred,
+    draw_footer,
+    draw_status_line,
+)
 from racer_viewer.ui.theme import COLOUR_BLIND, MARGIN, ORDINARY, TEXT_LARGE, TEXT_SMALL, Colour, Theme, fitting_scale
 
 
@@ -93,7 +100,7 @@ class GamesWindow:
         self._settings = settings
         self._palette = COLOUR_BLIND if settings.colour_blind else ORDINARY
         self._theme = Theme(1.0, self._palette)
-        self._adapter, self._wheel = Adapter(settings.bindings), SteeringInput()
+        self._adapter, self._wheel = InputAdapter(settings.bindings), SteeringInput()
         self._chosen = 0
         self.at_the_wheel = False
         self.is_open = True
@@ -128,9 +135,9 @@ class GamesWindow:
             for stand, area in zip(self._stands, self._areas(), strict=True):
                 self._draw_stand(surface.subsurface(area), stand)
         else:
-            centred(surface, self._theme, "Starting the games …", surface.get_height() // 2, TEXT_LARGE)
-        status_line(surface, self._theme, *self._status(playing))
-        footer(surface, self._theme, self._keys())
+            draw_centred(surface, self._theme, "Starting the games …", surface.get_height() // 2, TEXT_LARGE)
+        draw_status_line(surface, self._theme, *self._status(playing))
+        draw_footer(surface, self._theme, self._keys())
 
     def _areas(self) -> list[pygame.Rect]:
         theme, (width, height) = self._theme, self.surface.get_size()
@@ -140,15 +147,17 @@ class GamesWindow:
 
     def _handle(self, intent: Intent, playing: bool) -> None:
         match intent:
-            case Close() | Pressed("escape"):  # not whatever means "back": ending the server takes more than a slip
+            case CloseWindow() | KeyPress(
+                "escape"
+            ):  # not whatever means "back": ending the server takes more than a slip
                 self.is_open = False
-            case Do.FULL_SCREEN:
+            case Command.FULL_SCREEN:
                 self._change_full_screen()
-            case Do.WHEEL if playing:
+            case Command.WHEEL if playing:
                 self._take_wheel(not self.at_the_wheel)
-            case Do.RESTART if playing:
+            case Command.RESTART if playing:
                 self._server.submit(self._server.arcade.ask(self._stands[self._chosen].game_id, restart=True))
-            case Do.NEXT_CAR:
+            case Command.NEXT_CAR:
                 self._choose((self._chosen + 1) % len(self._stands))
             case Click(x, y) if playing:
                 for number, area in enumerate(self._areas()):
@@ -192,14 +201,14 @@ class GamesWindow:
         pedals = f"{self._key('throttle')} {self._key('brake')}"
         return [
             ("Esc", "end the server"),
-            (self._key(Do.WHEEL), "hand back" if self.at_the_wheel else "take the wheel"),
+            (self._key(Command.WHEEL), "hand back" if self.at_the_wheel else "take the wheel"),
             *([(steer, "steer"), (pedals, "gas, brake")] if self.at_the_wheel else []),
-            (self._key(Do.RESTART), "restart"),
-            *([(self._key(Do.NEXT_CAR), "next game")] if len(self._stands) > 1 else []),
+            (self._key(Command.RESTART), "restart"),
+            *([(self._key(Command.NEXT_CAR), "next game")] if len(self._stands) > 1 else []),
             ("F11", "full screen"),
         ]
 
-    def _status(self, playing: bool) -> tuple[Words, Words]:
+    def _status(self, playing: bool) -> tuple[ColouredWords, ColouredWords]:
         palette, server = self._palette, self._server
         count = server.guest_count
         left = (
@@ -213,7 +222,9 @@ class GamesWindow:
         rate, late = min(clock.rate for clock in clocks), max(clock.late_p99 for clock in clocks)
         keeps_up = all(clock.keeps_up for clock in clocks)
         speed = f"{rate:.1f} of {server.arcade.plan.hz:g} ticks/s"
-        words: Words = ((speed if keeps_up else f"too slow: {speed}", palette.text if keeps_up else palette.bad),)
+        words: ColouredWords = (
+            (speed if keeps_up else f"too slow: {speed}", palette.text if keeps_up else palette.bad),
+        )
         return left, (*words, (f"99 % late by less than {late:.1f} ms", palette.faint))
 
     def _draw_stand(self, surface: pygame.Surface, stand: Stand) -> None:
@@ -246,7 +257,7 @@ class GamesWindow:
             band.blit(words, (x, (height - words.get_height()) // 2))
             x += words.get_width() + margin * 2
 
-    def _caption(self, view: GameView, stand: Stand) -> Words:
+    def _caption(self, view: GameView, stand: Stand) -> ColouredWords:
         """In the order of their weight: what has no room is left out."""
         palette = self._palette
         if view.by_person is not None:

@@ -27,7 +27,7 @@ from racer_viewer.modes.models import (
     trained_on,
 )
 from racer_viewer.modes.play import MOST_OPPONENTS, open_play
-from racer_viewer.modes.screen import Key, ListScreen, Stage
+from racer_viewer.modes.screen import AppContext, Key, ListScreen
 from racer_viewer.modes.watch import MOST_CARS, open_watch
 from racer_viewer.ui.intents import Controls
 from racer_viewer.ui.item_list import Button, Choice, Column, Item, ItemList, Row, toggle
@@ -47,10 +47,10 @@ class CircuitChooser(ListScreen):
     Bundled circuits, those of the user that were dropped on the window, and a random one, another each time.
     """
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         super().__init__(app)
         self._card = CircuitCard()
-        self._chosen_circuit = Choice("Circuit", "Left and right, or click", changed=self._take_circuit)
+        self._chosen_circuit = Choice("Circuit", "Left and right, or click", on_change=self._take_circuit)
         self._best: dict[str, RecordEntry | None] = {}
         self.offer_circuits()
 
@@ -84,7 +84,7 @@ class CircuitChooser(ListScreen):
     def circuit_changed(self) -> None:
         """Another one is chosen now."""
 
-    def shown(self) -> None:
+    def on_show(self) -> None:
         """Whoever was on top may have changed the settings' circuit, or brought one."""
         self._best.clear()
         self.offer_circuits()
@@ -96,7 +96,7 @@ class CircuitChooser(ListScreen):
         try:
             self._card.draw(surface, self.app.theme, found, area, self._best[self.where])
         except CircuitError as error:
-            self.app.say(str(error))
+            self.app.notify(str(error))
 
     def _take_circuit(self, number: int) -> None:
         self._random = f"{RANDOM}{randrange(RANDOM_SEEDS)}" if number == len(self._fixed) else ""
@@ -109,27 +109,27 @@ class CircuitChooser(ListScreen):
         try:
             return self.app.records.best(self.circuit)
         except (RacerError, OSError) as error:
-            self.app.say(str(error))
+            self.app.notify(str(error))
             return None
 
 
 class ChooseScreen(CircuitChooser):
     title = "Play"
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         super().__init__(app)
         settings = app.settings
         self._models = known_models(app.data)
         laps = [f"{laps} laps" if laps > 1 else "1 lap" if laps else "open end" for laps in LAPS]
         self.list.items = [
-            Button("Start", "3, 2, 1, go", do=self._start),
+            Button("Start", "3, 2, 1, go", on_press=self._start),
             self._chosen_circuit,
             Choice(
                 "Laps",
                 "With an open end, Esc and Finish show the results",
                 options=laps,
                 chosen=LAPS.index(settings.laps) if settings.laps in LAPS else 1,
-                changed=lambda number: app.change(laps=LAPS[number]),
+                on_change=lambda number: app.change(laps=LAPS[number]),
             ),
             toggle(
                 "Ghost", settings.ghost, lambda on: app.change(ghost=on), "Your record on this circuit drives with you"
@@ -137,14 +137,16 @@ class ChooseScreen(CircuitChooser):
             self._opponents_button(),
         ]
 
-    def shown(self) -> None:
-        super().shown()
+    def on_show(self) -> None:
+        super().on_show()
         self._models = known_models(self.app.data)
         self.list.items[-1] = self._opponents_button()
 
     def _opponents_button(self) -> Item:
         names = ", ".join(model.name for model in self._rivals()) or "nobody"
-        return Button("Against", "Enter to choose", do=lambda: self.app.push(OpponentsScreen(self.app)), note=names)
+        return Button(
+            "Against", "Enter to choose", on_press=lambda: self.app.push(OpponentsScreen(self.app)), note=names
+        )
 
     def _rivals(self) -> list[ModelFile]:
         return chosen_models(self._models, self.app.settings.opponents)[:MOST_OPPONENTS]
@@ -159,7 +161,7 @@ class OpponentsScreen(ListScreen):
 
     title = "Against"
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         super().__init__(app)
         self._models = known_models(app.data)
         rivals = self._rivals()
@@ -176,7 +178,7 @@ class OpponentsScreen(ListScreen):
         others = [each.key for each in self._rivals() if each != model]
         if on and len(others) >= MOST_OPPONENTS:
             self._lines[model.key].chosen = 0
-            self.app.say(f"At most {MOST_OPPONENTS} at a time")
+            self.app.notify(f"At most {MOST_OPPONENTS} at a time")
         else:
             self.app.change(opponents=(*others, model.key) if on else tuple(others))
 
@@ -197,7 +199,7 @@ class ChooseAgentScreen(CircuitChooser):
     title = "Watch"
     list_width = 800
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         super().__init__(app)
         self.list = ItemList([self._chosen_circuit], COLUMNS)
         self._times = ModelTimes(app.data)
@@ -218,8 +220,8 @@ class ChooseAgentScreen(CircuitChooser):
         enter = f"watch {starters} together" if starters > 1 else "watch"
         return (("Up Down", "choose"), ("Left Right", "mark"), ("Enter", enter), *back)
 
-    def shown(self) -> None:
-        super().shown()
+    def on_show(self) -> None:
+        super().on_show()
         self._models = {model.path: model for model in known_models(self.app.data)}
         self._marked = [path for path in self._marked if path in self._models]
         self._rows = {path: self._row(model) for path, model in self._models.items()}
@@ -228,10 +230,10 @@ class ChooseAgentScreen(CircuitChooser):
         self._measure()
         self._fill_rows()
 
-    def covered(self) -> None:
+    def on_cover(self) -> None:
         self._times.stop()
 
-    def closed(self) -> None:
+    def on_close(self) -> None:
         self._times.stop()
 
     def circuit_changed(self) -> None:
@@ -257,7 +259,7 @@ class ChooseAgentScreen(CircuitChooser):
 
     def _row(self, model: ModelFile) -> Row:
         marked = model.path in self._marked
-        return Row(model.name, do=self._watch, marked=marked, on_mark=partial(self._mark, model.path))
+        return Row(model.name, on_press=self._watch, marked=marked, on_mark=partial(self._mark, model.path))
 
     def _fill_rows(self) -> None:
         self._seen_changes = self._times.changes
@@ -282,7 +284,7 @@ class ChooseAgentScreen(CircuitChooser):
     def _mark(self, path: Path, on: bool) -> None:
         if on and len(self._marked) >= MOST_CARS:
             self._rows[path].marked = False
-            self.app.say(f"At most {MOST_CARS} at a time")
+            self.app.notify(f"At most {MOST_CARS} at a time")
         elif on:
             self._marked.append(path)
         else:

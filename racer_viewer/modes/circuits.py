@@ -89,13 +89,13 @@ class CircuitCard:
         picture = self._picture(circuit, (room.width, max(theme.px(120), room.height - text_height)), theme)
         surface.blit(picture, room.topleft)
         y = room.y + picture.get_height() + theme.px(PADDING)
-        name = theme.fitting(circuit.name, room.width, TEXT_LARGE)
+        name = theme.truncate(circuit.name, room.width, TEXT_LARGE)
         surface.blit(theme.text(name, TEXT_LARGE), (left, y))
         y += theme.line_height(TEXT_LARGE) + theme.px(2)
         length = f"{self._track(circuit.id).length:,.0f} units"
         line = f"{length} · {circuit.description}"
         surface.blit(
-            theme.text(theme.fitting(line, room.width, TEXT_SMALL + 1), TEXT_SMALL + 1, theme.palette.faint), (left, y)
+            theme.text(theme.truncate(line, room.width, TEXT_SMALL + 1), TEXT_SMALL + 1, theme.palette.faint), (left, y)
         )
         y += theme.line_height(TEXT_SMALL + 1) + theme.px(8)
         self._draw_times(surface, theme, circuit, best, left, y)

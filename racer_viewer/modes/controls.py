@@ -4,7 +4,7 @@ From keys and sticks to the steering wheel and pedals of a car."""
 
 from __future__ import annotations
 
-from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.intents import Command, Controls, Intent
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 NAMES = ("¼×", "½×", "1×", "2×", "4×", "8×", "16×")
@@ -32,13 +32,13 @@ class PlaybackSpeed:
     def handle(self, intent: Intent) -> bool:
         """Whether it was for it."""
         match intent:
-            case Do.PAUSE:
+            case Command.PAUSE:
                 self.stopped = not self.stopped
-            case Do.SLOWER:
+            case Command.SLOWER:
                 self.chosen = max(0, self.chosen - 1)
-            case Do.FASTER:
+            case Command.FASTER:
                 self.chosen = min(len(SPEEDS) - 1, self.chosen + 1)
-            case Do.TICK:
+            case Command.TICK:
                 self._single += int(self.stopped)
                 self.stopped = True
             case _:

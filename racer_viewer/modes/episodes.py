@@ -16,11 +16,11 @@ import pygame
 from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.race import RaceCar
 from racer_viewer.modes.replay_screen import ReplayScreen
-from racer_viewer.modes.screen import MENU_KEYS, Key, ListScreen, Stage
+from racer_viewer.modes.screen import MENU_KEYS, AppContext, Key, ListScreen
 from racer_viewer.modes.waiting import open_safely
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import Replay, trace_replay
-from racer_viewer.ui.intents import Do, Intent
+from racer_viewer.ui.intents import Command, Intent
 from racer_viewer.ui.item_list import Button, Column, Row
 from racer_viewer.ui.theme import MARGIN, PADDING, TEXT_SMALL, Colour, Theme
 
@@ -122,7 +122,7 @@ def _draw_row(
     gap = theme.px(8)
     for number, (cell, end) in enumerate(zip(cells, edges, strict=True)):
         begin = edges[number - 1] + gap if number else theme.px(PADDING)
-        text = theme.text(theme.fitting(cell, end - begin, TEXT_SMALL), TEXT_SMALL, colour)
+        text = theme.text(theme.truncate(cell, end - begin, TEXT_SMALL), TEXT_SMALL, colour)
         at_left = number in (1, len(cells) - 1)
         panel.blit(text, (begin if at_left else end - text.get_width(), y + (theme.px(ROW) - text.get_height()) // 2))
 
@@ -133,7 +133,7 @@ class EpisodesScreen(ListScreen):
     title = "Episodes"
     list_width = 0
 
-    def __init__(self, app: Stage, watch: WatchScreen) -> None:
+    def __init__(self, app: AppContext, watch: WatchScreen) -> None:
         super().__init__(app)
         running = [episode_of(car, watch.number, "goes on") for car in watch.race.cars if car.ticks]
         self._episodes = [*watch.episodes, *running][::-1]
@@ -146,16 +146,16 @@ class EpisodesScreen(ListScreen):
             Column("best", 0.1, right=True),
             Column("ended", 0.15),
         )
-        self.list.items = [Row(e.driver, cells=_list_cells(e), do=partial(self._see, e)) for e in self._episodes]
+        self.list.items = [Row(e.driver, cells=_list_cells(e), on_press=partial(self._see, e)) for e in self._episodes]
         if not self._episodes:
             self.list.items = [Button("None yet", enabled=False)]
 
     def keys(self) -> Sequence[Key]:
-        keep = self.app.key_of(Do.KEEP), "keep as a replay"
+        keep = self.app.key_label(Command.KEEP), "keep as a replay"
         return (MENU_KEYS[0], ("Enter", "see it again"), keep, ("Esc", "back"))
 
     def handle(self, intent: Intent) -> None:
-        if intent == Do.KEEP and self._episodes:
+        if intent == Command.KEEP and self._episodes:
             keep_replay(self.app, self._episodes[self.list.chosen].replay)
         else:
             super().handle(intent)

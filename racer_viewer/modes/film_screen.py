@@ -12,11 +12,11 @@ from racer_viewer.films.film import Film, FilmError, FilmProgress, can_write_mp4
 from racer_viewer.films.maker import Development, FilmLook, Roll, take_shot
 from racer_viewer.films.writers import fitting_size
 from racer_viewer.modes.race_view import DrivingScreen
-from racer_viewer.modes.screen import Key, MessageScreen, Screen, Stage
+from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen
 from racer_viewer.paths import free_path
 from racer_viewer.ui.bindings import FIXED, key_name
-from racer_viewer.ui.intents import Controls, Do, Intent
-from racer_viewer.ui.paint import BAR_HEIGHT, SHADE, STATUS_HEIGHT, footer, progress_bar, shade
+from racer_viewer.ui.intents import Command, Controls, Intent
+from racer_viewer.ui.paint import BAR_HEIGHT, SHADE, STATUS_HEIGHT, draw_footer, draw_progress_bar, shade
 from racer_viewer.ui.theme import CORNER, MARGIN, TEXT, TEXT_LARGE, TEXT_SMALL, Theme
 
 BUDGET = 0.02
@@ -25,13 +25,13 @@ PICTURE_WIDTH = 480
 """Of the last picture of the film, and of the bar below it, at scale 1 [px]."""
 RED = (236, 48, 40)
 NO_FILM = "The film could not be made"
-RECORD_KEY = key_name(FIXED[Do.RECORD][0])
+RECORD_KEY = key_name(FIXED[Command.RECORD][0])
 
 
 class Recorder:
     """Has at most one roll in work: that of the driving screen that was on top when it began."""
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         self._app = app
         self._roll: Roll | None = None
         self._developments: list[Development] = []
@@ -47,7 +47,7 @@ class Recorder:
         elif isinstance(self._app.top, DrivingScreen):
             self.begin(self._app.top, size)
         else:
-            self._app.say(f"{RECORD_KEY} records while a car is on the road")
+            self._app.notify(f"{RECORD_KEY} records while a car is on the road")
 
     def begin_with(self, screen: Screen, size: tuple[int, int], path: Path) -> Path | None:
         """Begin if a car is on the road; returns the path as long as it waits for one."""
@@ -66,7 +66,7 @@ class Recorder:
             return
         self._screen, self._size, self._roll = screen, size, Roll()
         self._take(self._roll)
-        self._app.say(f"Recording: {RECORD_KEY} again makes the film")
+        self._app.notify(f"Recording: {RECORD_KEY} again makes the film")
 
     def after_tick(self, ticked: Screen) -> None:
         """A sixtieth of a second has passed for this screen."""
@@ -78,7 +78,7 @@ class Recorder:
             self._take(roll)
             if roll.full:
                 self._develop()
-                self._app.say(f"A film has at most {roll.seconds / 60:.0f} minutes")
+                self._app.notify(f"A film has at most {roll.seconds / 60:.0f} minutes")
         elif self._screen not in self._app.screens:
             self._develop()
 
@@ -111,7 +111,7 @@ class Recorder:
     def _develop(self) -> None:
         roll, self._roll = self._roll, None
         if roll is not None:
-            self._app.said_ticks = 0
+            self._app.notice_ticks = 0
             development = self._development(roll)
             self._developments.append(development)
             self._app.push(FilmScreen(self._app, development))
@@ -133,7 +133,7 @@ class FilmScreen(Screen):
 
     see_through = True
 
-    def __init__(self, app: Stage, development: Development) -> None:
+    def __init__(self, app: AppContext, development: Development) -> None:
         super().__init__(app)
         self.development = development
         self._seen = False
@@ -143,10 +143,10 @@ class FilmScreen(Screen):
         return (("Esc", "cancel"),)
 
     def handle(self, intent: Intent) -> None:
-        if intent == Do.BACK:
+        if intent == Command.BACK:
             self.development.cancel()
             self.app.pop()
-            self.app.say("The film was cancelled, nothing is left of it")
+            self.app.notify("The film was cancelled, nothing is left of it")
 
     def tick(self, controls: Controls) -> None:
         """Works once between two pictures of the window, however many ticks that is."""
@@ -164,7 +164,7 @@ class FilmScreen(Screen):
             return
         if film is not None:
             self.app.pop()
-            self.app.say(_where(film))
+            self.app.notify(_where(film))
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         self._seen = True
@@ -176,7 +176,7 @@ class FilmScreen(Screen):
         y += title.get_height() + theme.px(MARGIN)
         y = self._draw_picture(surface, x, y) + theme.px(MARGIN)
         width, share = theme.px(PICTURE_WIDTH), development.done / development.total
-        progress_bar(surface, theme, (x, y + theme.px(BAR_HEIGHT) // 2), width, share)
+        draw_progress_bar(surface, theme, (x, y + theme.px(BAR_HEIGHT) // 2), width, share)
         y += theme.px(BAR_HEIGHT) + theme.px(MARGIN)
         drawn = development.done < development.total
         line = f"{development.done} of {development.total} frames" if drawn else "The last frames are written"
@@ -184,10 +184,10 @@ class FilmScreen(Screen):
             (line, TEXT, theme.palette.text),
             (str(development.path), TEXT_SMALL, theme.palette.faint),
         ):
-            text = theme.text(theme.fitting(words, surface.get_width() - 2 * theme.px(MARGIN), size), size, colour)
+            text = theme.text(theme.truncate(words, surface.get_width() - 2 * theme.px(MARGIN), size), size, colour)
             surface.blit(text, text.get_rect(midtop=(x, y)))
             y += text.get_height() + theme.px(6)
-        footer(surface, theme, self.keys())
+        draw_footer(surface, theme, self.keys())
 
     def _draw_picture(self, surface: pygame.Surface, x: int, y: int) -> int:
         """The last one of the film, small; returns where it ends [px]."""

@@ -6,17 +6,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from racer_viewer.modes.screen import Key, Screen, Stage
+from racer_viewer.modes.screen import AppContext, Key, Screen
 from racer_viewer.ui.bindings import NAMES, Bindings, key_name
-from racer_viewer.ui.intents import Click, Do, Intent
-from racer_viewer.ui.paint import FOOTER_HEIGHT, footer, heading, key_cap, key_cap_width, shade
+from racer_viewer.ui.intents import Click, Command, Intent
+from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, draw_heading, draw_key_cap, key_cap_width, shade
 from racer_viewer.ui.theme import MARGIN, TEXT, Theme
 
 if TYPE_CHECKING:
     import pygame
 
-DRIVING = ("steer_left", "steer_right", "throttle", "brake", Do.RESTART, Do.CAMERA)
-OVERLAYS = (Do.RAYS, Do.REWARD, Do.INPUTS, Do.AGENT, Do.PHYSICS, Do.TIMING, Do.MAP, Do.GATES, Do.NAMES)
+DRIVING = ("steer_left", "steer_right", "throttle", "brake", Command.RESTART, Command.CAMERA)
+OVERLAYS = (
+    Command.RAYS,
+    Command.REWARD,
+    Command.INPUTS,
+    Command.AGENT,
+    Command.PHYSICS,
+    Command.TIMING,
+    Command.MAP,
+    Command.GATES,
+    Command.NAMES,
+)
 EVERYWHERE: tuple[Key, ...] = (
     ("F1 or H", "This list"),
     ("F10", "Begin or end a film"),
@@ -71,7 +81,7 @@ class Group:
         row = theme.px(ROW)
         for number, (key, does) in enumerate(self.keys):
             centre = y + theme.px(TITLE_ROW) + number * row + row // 2
-            key_cap(surface, theme, key, x, centre)
+            draw_key_cap(surface, theme, key, x, centre)
             text = theme.text(does, TEXT, theme.palette.faint)
             surface.blit(text, (x + caps, centre - text.get_height() // 2))
 
@@ -80,7 +90,7 @@ Column = tuple[Group, ...]
 
 
 @dataclass(frozen=True)
-class Layout:
+class HelpLayout:
     """Where each group goes, and how much of it its keys take [px], in the letters of a theme."""
 
     theme: Theme
@@ -89,12 +99,12 @@ class Layout:
 
 def columns_of(bindings: Bindings) -> tuple[Column, ...]:
     """All that can be bound, each once, and what is the same for all."""
-    watching = [name for name in NAMES if name not in (*DRIVING, *OVERLAYS, Do.MUTE)]
+    watching = [name for name in NAMES if name not in (*DRIVING, *OVERLAYS, Command.MUTE)]
     return (
         (Group("Driving", _bound(bindings, DRIVING)), Group("Gamepad", GAMEPAD)),
         (Group("Overlays", _bound(bindings, OVERLAYS)),),
         (Group("Watching and replays", _bound(bindings, watching)),),
-        (Group("Everywhere", (*EVERYWHERE, *_bound(bindings, [Do.MUTE]))),),
+        (Group("Everywhere", (*EVERYWHERE, *_bound(bindings, [Command.MUTE]))),),
     )
 
 
@@ -110,22 +120,22 @@ class HelpScreen(Screen):
 
     see_through = True
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         super().__init__(app)
-        self._layout: Layout | None = None
+        self._layout: HelpLayout | None = None
         self._laid_out_for: object = None
 
     def keys(self) -> Sequence[Key]:
         return (("Esc", "back"),)
 
     def handle(self, intent: Intent) -> None:
-        if intent in (Do.BACK, Do.HELP, Do.ACCEPT) or isinstance(intent, Click):
+        if intent in (Command.BACK, Command.HELP, Command.ACCEPT) or isinstance(intent, Click):
             self.app.pop()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme = self.app.theme
         surface.blit(shade(surface.get_size(), 235), (0, 0))
-        top = heading(surface, theme, "Keys")
+        top = draw_heading(surface, theme, "Keys")
         left = theme.px(MARGIN * 3)
         right, bottom = surface.get_width() - left, surface.get_height() - theme.px(FOOTER_HEIGHT + MARGIN)
         wanted = (left, top, right, bottom), theme, self.app.settings.bindings
@@ -133,10 +143,10 @@ class HelpScreen(Screen):
             self._layout, self._laid_out_for = laid_out(*wanted), wanted
         for group, x, y, caps in self._layout.places:
             group.draw(surface, self._layout.theme, x, y, caps)
-        footer(surface, theme, self.keys())
+        draw_footer(surface, theme, self.keys())
 
 
-def laid_out(area: tuple[int, int, int, int], theme: Theme, bindings: Bindings) -> Layout:
+def laid_out(area: tuple[int, int, int, int], theme: Theme, bindings: Bindings) -> HelpLayout:
     """Within left, top, right and bottom; with smaller letters than the theme's where all would not fit."""
     columns = columns_of(bindings)
     left, top, right, bottom = area
@@ -153,7 +163,7 @@ def laid_out(area: tuple[int, int, int, int], theme: Theme, bindings: Bindings) 
             places.append((group, x, y, group.widths(fitting)[0]))
             y += group.height(fitting) + fitting.px(GROUP_GAP)
         x += _width(fitting, column) + gap
-    return Layout(fitting, tuple(places))
+    return HelpLayout(fitting, tuple(places))
 
 
 def _width(theme: Theme, column: Column) -> int:

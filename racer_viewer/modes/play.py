@@ -15,15 +15,15 @@ from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.modes.race import ENDLESS, Entrant, Race, RaceSetup
 from racer_viewer.modes.race_view import RaceScreen
 from racer_viewer.modes.results import ResultsScreen
-from racer_viewer.modes.screen import Key, ListScreen, MessageScreen, Stage
+from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import Trace, trace_replay
 from racer_viewer.replays.records import medal_for
-from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button
-from racer_viewer.ui.paint import centred
+from racer_viewer.ui.paint import draw_centred
 from racer_viewer.ui.theme import TEXT_HUGE, TEXT_LARGE
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ FLASH_TICKS = 150
 """How long a lap time stays in the middle."""
 
 
-def open_play(app: Stage, circuit: str, rivals: Sequence[tuple[str, Path]], laps: int) -> None:
+def open_play(app: AppContext, circuit: str, rivals: Sequence[tuple[str, Path]], laps: int) -> None:
     """Drive so many laps on a circuit, against models by the names that they shall have; 0 for an open end."""
     palette = app.theme.palette
     try:
@@ -53,7 +53,7 @@ def open_play(app: Stage, circuit: str, rivals: Sequence[tuple[str, Path]], laps
     open_race(app, setup, lambda race: app.push(PlayScreen(app, setup, race, laps)))
 
 
-def _ghost(app: Stage, circuit: str) -> Trace | None:
+def _ghost(app: AppContext, circuit: str) -> Trace | None:
     """The record on a circuit, driven again. What cannot be read is no reason not to drive."""
     try:
         known = load_circuit(circuit).circuit
@@ -62,14 +62,14 @@ def _ghost(app: Stage, circuit: str) -> Trace | None:
     except CircuitError:
         return None  # whoever has the cars may know it
     except (RacerError, OSError) as error:
-        app.say(f"No ghost: {error}")
+        app.notify(f"No ghost: {error}")
         return None
 
 
 class PlayScreen(RaceScreen):
     """From the countdown to the last lap."""
 
-    def __init__(self, app: Stage, setup: RaceSetup, race: Race, laps: int) -> None:
+    def __init__(self, app: AppContext, setup: RaceSetup, race: Race, laps: int) -> None:
         super().__init__(app, setup, race)
         self._laps = laps
         self._wheel = SteeringInput()
@@ -78,12 +78,12 @@ class PlayScreen(RaceScreen):
         self._flash, self._flash_ticks, self._flash_good = "", 0, True
 
     def keys(self) -> Sequence[Key]:
-        return (("Esc", "pause"), (self.app.key_of(Do.RESTART), "restart"), *super().keys()[1:])
+        return (("Esc", "pause"), (self.app.key_label(Command.RESTART), "restart"), *super().keys()[1:])
 
     def handle(self, intent: Intent) -> None:
-        if intent == Do.BACK:
+        if intent == Command.BACK:
             self.app.push(PauseScreen(self.app, self))
-        elif intent == Do.RESTART:
+        elif intent == Command.RESTART:
             self.restart()
         else:
             super().handle(intent)
@@ -127,21 +127,21 @@ class PlayScreen(RaceScreen):
         middle = surface.get_height() // 3
         if self._countdown:
             seconds = -(-self._countdown // 60)
-            centred(
+            draw_centred(
                 surface, theme, str(seconds), middle - theme.px(TEXT_HUGE) // 2, 2 * TEXT_HUGE, theme.palette.accent
             )
         elif self._since_go < GO_TICKS:
-            centred(surface, theme, "GO", middle - theme.px(TEXT_HUGE) // 2, 2 * TEXT_HUGE, theme.palette.good)
+            draw_centred(surface, theme, "GO", middle - theme.px(TEXT_HUGE) // 2, 2 * TEXT_HUGE, theme.palette.good)
         elif self._flash_ticks:
             colour = theme.palette.good if self._flash_good else theme.palette.text
-            centred(surface, theme, self._flash, theme.px(24), TEXT_LARGE, colour)
+            draw_centred(surface, theme, self._flash, theme.px(24), TEXT_LARGE, colour)
 
     def _count_down(self) -> None:
         if self._countdown % 60 == 0:
-            self.app.speaker.play("beep")
+            self.app.sound.play("beep")
         self._countdown -= 1
         if not self._countdown:
-            self.app.speaker.play("go")
+            self.app.sound.play("go")
 
     def _announce(self, ticks: int) -> None:
         """A lap's time in the middle of the screen, with its medal if it earned one."""
@@ -154,28 +154,28 @@ class PlayScreen(RaceScreen):
         self._flash_ticks = FLASH_TICKS
         ghost = self.race.ghost
         record = ghost.best_lap.ticks if ghost is not None and ghost.best_lap is not None else None
-        self.app.speaker.play("record" if record is not None and ticks < record else "lap")
+        self.app.sound.play("record" if record is not None and ticks < record else "lap")
 
 
 class PauseScreen(ListScreen):
     title = "Paused"
     darkness = 150
 
-    def __init__(self, app: Stage, play: PlayScreen) -> None:
+    def __init__(self, app: AppContext, play: PlayScreen) -> None:
         super().__init__(
             app,
             [
-                Button("Go on", do=app.pop),
-                Button("Restart", "From the line again", do=self._restart),
-                Button("Finish", "Results so far, and a replay if you want one", do=self._finish),
-                Button("Settings", do=lambda: app.push(SettingsScreen(app))),
-                Button(app.way_out, "What was driven is not kept", do=app.leave_race),
+                Button("Go on", on_press=app.pop),
+                Button("Restart", "From the line again", on_press=self._restart),
+                Button("Finish", "Results so far, and a replay if you want one", on_press=self._finish),
+                Button("Settings", on_press=lambda: app.push(SettingsScreen(app))),
+                Button(app.leave_label, "What was driven is not kept", on_press=app.leave_race),
             ],
         )
         self._play = play
 
     def handle(self, intent: Intent) -> None:
-        if intent == Do.RESTART:
+        if intent == Command.RESTART:
             self._restart()
         else:
             super().handle(intent)

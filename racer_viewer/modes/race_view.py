@@ -15,21 +15,31 @@ from racer_viewer.modes.drive import LONGEST, Drive, Tick, drive_of
 from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.link import Link
 from racer_viewer.modes.race import Race, RaceSetup
-from racer_viewer.modes.screen import Key, MessageScreen, Screen, Stage, draw_keys
+from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen, draw_keys
 from racer_viewer.modes.waiting import open_race
 from racer_viewer.render.camera import Camera, Insets, Mode
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import InterpolatedFrame, Snapshot
 from racer_viewer.sound import car_sound
-from racer_viewer.ui.intents import Do, Drag, Intent, Point, Scroll
+from racer_viewer.ui.intents import Command, Drag, Intent, MouseMove, Scroll
 from racer_viewer.ui.item_list import Button
-from racer_viewer.ui.paint import FOOTER_HEIGHT, STATUS_HEIGHT, Words, status_line
+from racer_viewer.ui.paint import FOOTER_HEIGHT, STATUS_HEIGHT, ColouredWords, draw_status_line
 
 if TYPE_CHECKING:
     import pygame
 
-TOGGLED = (Do.RAYS, Do.REWARD, Do.INPUTS, Do.AGENT, Do.PHYSICS, Do.TIMING, Do.MAP, Do.GATES, Do.NAMES)
+TOGGLED = (
+    Command.RAYS,
+    Command.REWARD,
+    Command.INPUTS,
+    Command.AGENT,
+    Command.PHYSICS,
+    Command.TIMING,
+    Command.MAP,
+    Command.GATES,
+    Command.NAMES,
+)
 """What is shown or not, each by a key."""
 CAMERAS = {
     Mode.FOLLOW: "Camera: follows the car",
@@ -46,7 +56,7 @@ ZOOM_STEP = 1.15
 class DrivingScreen(Screen):
     """Draws the last two snapshots, and what lies between them."""
 
-    def __init__(self, app: Stage, first: Snapshot, patient: bool = False) -> None:
+    def __init__(self, app: AppContext, first: Snapshot, patient: bool = False) -> None:
         """patient: every picture is drawn in full, for films."""
         super().__init__(app)
         self._scene, self._overlays = Scene(app.theme, patient), Overlays(app.theme, patient)
@@ -75,8 +85,8 @@ class DrivingScreen(Screen):
         return 0
 
     def keys(self) -> Sequence[Key]:
-        toggles = [(self.app.key_of(what), what.value) for what in TOGGLED]
-        return (("Esc", "pause"), (self.app.key_of(Do.CAMERA), "camera"), *toggles)
+        toggles = [(self.app.key_label(what), what.value) for what in TOGGLED]
+        return (("Esc", "pause"), (self.app.key_label(Command.CAMERA), "camera"), *toggles)
 
     def show(self, snapshot: Snapshot) -> None:
         """A tick has passed, and this is what there is to see now."""
@@ -98,13 +108,13 @@ class DrivingScreen(Screen):
 
     def handle(self, intent: Intent) -> None:
         match intent:
-            case Do() if intent in TOGGLED:
+            case Command() if intent in TOGGLED:
                 self.toggle(intent.value)
-            case Do.CAMERA:
+            case Command.CAMERA:
                 camera, modes = self._scene.camera, list(CAMERAS)
                 camera.mode = modes[(modes.index(camera.mode) + 1) % len(modes)]
-                self.app.say(CAMERAS[camera.mode])
-            case Point():
+                self.app.notify(CAMERAS[camera.mode])
+            case MouseMove():
                 self.show_keys()
             case Drag(dx=dx, dy=dy):
                 self._scene.camera.drag(dx, dy)
@@ -131,14 +141,14 @@ class DrivingScreen(Screen):
         """Whether there is a line of keys at the bottom now."""
         return self._keys_ticks > 0
 
-    def shown(self) -> None:
-        self.app.speaker.resume()
+    def on_show(self) -> None:
+        self.app.sound.resume()
 
-    def covered(self) -> None:
-        self.app.speaker.pause()
+    def on_cover(self) -> None:
+        self.app.sound.pause()
 
-    def closed(self) -> None:
-        self.app.speaker.pause()
+    def on_close(self) -> None:
+        self.app.sound.pause()
 
     def draw_ahead(self) -> bool:
         return self._scene.draw_ahead()
@@ -190,7 +200,7 @@ class LostScreen(MessageScreen):
 class RaceScreen(DrivingScreen):
     """Has a race driven, and shows how it stands with the bridge if there is one."""
 
-    def __init__(self, app: Stage, setup: RaceSetup, race: Race, drive: Drive | None = None) -> None:
+    def __init__(self, app: AppContext, setup: RaceSetup, race: Race, drive: Drive | None = None) -> None:
         """drive: has the race driven in another way than is usual for it."""
         super().__init__(app, race.snapshot())
         self.setup = setup
@@ -208,7 +218,7 @@ class RaceScreen(DrivingScreen):
     def top_reserved(self) -> int:
         return self.app.theme.px(STATUS_HEIGHT) if self.status() or self.link else 0
 
-    def status(self) -> Words:
+    def status(self) -> ColouredWords:
         """What stands at the left of the line at the top."""
         return ()
 
@@ -226,7 +236,7 @@ class RaceScreen(DrivingScreen):
             self.link = tick.link
         self._spent += time.perf_counter() - begin
         if driven:
-            self.app.speaker.tick(car_sound(self.after.car))
+            self.app.sound.tick(car_sound(self.after.car))
         elif self.silence > LONGEST_SILENCE and self.app.top is self:
             self._lose(f"No answer from {self.setup.bridge.url if self.setup.bridge else ''} for {self.silence:.0f} s")
         return driven
@@ -256,17 +266,17 @@ class RaceScreen(DrivingScreen):
             self._parted = True
             self.drive.close()
 
-    def closed(self) -> None:
-        super().closed()
+    def on_close(self) -> None:
+        super().on_close()
         self.drive.close()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         self._granted = self._spent = 0.0
         super().draw(surface, share)
         if self.app.top is self and self.top_reserved:
-            status_line(surface, self.app.theme, self.status(), self._link_words())
+            draw_status_line(surface, self.app.theme, self.status(), self._link_words())
 
-    def _link_words(self) -> Words:
+    def _link_words(self) -> ColouredWords:
         link, palette = self.link, self.app.theme.palette
         if link is None:
             return ()
@@ -276,11 +286,11 @@ class RaceScreen(DrivingScreen):
 
     def _lose(self, reason: str) -> None:
         """The bridge is gone: say so, and offer to try again. What was driven can still be kept."""
-        reconnect = Button("Reconnect", "All begin at the start again", do=self._reconnect)
+        reconnect = Button("Reconnect", "All begin at the start again", on_press=self._reconnect)
         items = [
             *([reconnect] if self.setup.bridge else []),
-            Button("Save replay", "What was driven until now", do=self._keep),
-            Button("Leave", do=self._leave),
+            Button("Save replay", "What was driven until now", on_press=self._keep),
+            Button("Leave", on_press=self._leave),
         ]
         title = "Connection lost" if self.setup.bridge else "It cannot go on"
         self.app.push(LostScreen(self.app, title, reason, items))

@@ -8,11 +8,11 @@ from functools import partial
 from racer_env.errors import RacerError
 from racer_viewer.modes.choose import CircuitChooser
 from racer_viewer.modes.replay_screen import open_runs
-from racer_viewer.modes.screen import Key, MessageScreen, Stage
+from racer_viewer.modes.screen import AppContext, Key, MessageScreen
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import MAX_COMPARED
 from racer_viewer.replays.records import RecordEntry
-from racer_viewer.ui.intents import Do, Intent
+from racer_viewer.ui.intents import Command, Intent
 from racer_viewer.ui.item_list import Button, Column, Item, ItemList, Row
 
 COLUMNS = (
@@ -36,15 +36,15 @@ class RecordsScreen(CircuitChooser):
     title = "Records"
     list_width = 600
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         super().__init__(app)
-        tell = self._chosen_circuit.changed
+        tell = self._chosen_circuit.on_change
 
         def changed(number: int) -> None:
             tell(number)
             self._fill()
 
-        self._chosen_circuit.changed = changed
+        self._chosen_circuit.on_change = changed
         self._entries: Sequence[RecordEntry] = ()
         self.list = ItemList((), COLUMNS)
         self._fill()
@@ -54,7 +54,7 @@ class RecordsScreen(CircuitChooser):
 
     def handle(self, intent: Intent) -> None:
         entry = self._entry()
-        if intent == Do.DELETE and entry is not None:
+        if intent == Command.DELETE and entry is not None:
             self._ask(entry)
         else:
             super().handle(intent)
@@ -66,7 +66,7 @@ class RecordsScreen(CircuitChooser):
         except (RacerError, OSError) as error:
             self._entries, nothing = (), str(error)
         if self.app.records.notice:
-            self.app.say(self.app.records.notice)
+            self.app.notify(self.app.records.notice)
         rows: list[Item] = [self._row(place, entry) for place, entry in enumerate(self._entries, 1)]
         self.list.items = [self._chosen_circuit, *(rows or [Button(nothing, enabled=False)])]
 
@@ -74,7 +74,7 @@ class RecordsScreen(CircuitChooser):
         clean = "clean" if entry.clean else "not clean"
         hint = f"{entry.laps} laps, best lap {clean}, {entry.date.astimezone():%Y-%m-%d %H:%M}; Enter to see it"
         cells = f"{lap_time(entry.best_lap)} s", str(entry.laps), f"{entry.date.astimezone():%Y-%m-%d}"
-        row = Row(f"{place}.  {entry.driver}", hint, cells=cells, do=partial(self._open, entry), marked=False)
+        row = Row(f"{place}.  {entry.driver}", hint, cells=cells, on_press=partial(self._open, entry), marked=False)
         row.on_mark = partial(self._mark, row)
         return row
 
@@ -89,7 +89,7 @@ class RecordsScreen(CircuitChooser):
     def _mark(self, row: Row, on: bool) -> None:
         if len(self._marked()) > MAX_COMPARED:
             row.marked = False
-            self.app.say(f"At most {MAX_COMPARED} at a time")
+            self.app.notify(f"At most {MAX_COMPARED} at a time")
 
     def _open(self, entry: RecordEntry) -> None:
         """This one, and beside it those that are marked."""
@@ -107,6 +107,6 @@ class RecordsScreen(CircuitChooser):
                 self.app,
                 "Take this record out?",
                 f"{lap_time(entry.best_lap)} s by {entry.driver} on {entry.circuit_name}. It cannot be brought back.",
-                [Button("Keep it", do=self.app.pop), Button("Take it out", do=delete)],
+                [Button("Keep it", on_press=self.app.pop), Button("Take it out", on_press=delete)],
             )
         )

@@ -13,7 +13,7 @@ import pygame
 
 from racer_env.engine import CAR, TICKS_PER_SECOND
 from racer_viewer.modes.race_view import DrivingScreen
-from racer_viewer.modes.screen import Key, Screen, Stage
+from racer_viewer.modes.screen import AppContext, Key, Screen
 from racer_viewer.modes.waiting import open_safely, open_when_ready
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import (
@@ -29,10 +29,10 @@ from racer_viewer.replays import (
 from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.sound import car_sound
 from racer_viewer.timing import Stopwatch, TraceTimings
-from racer_viewer.ui.intents import Controls, Do, Intent
-from racer_viewer.ui.paint import BAR_WIDTH, footer, progress_bar, shade
+from racer_viewer.ui.intents import Command, Controls, Intent
+from racer_viewer.ui.paint import BAR_WIDTH, draw_footer, draw_progress_bar, shade
 from racer_viewer.ui.theme import TEXT_LARGE
-from racer_viewer.ui.timeline import Mark, State, Timeline
+from racer_viewer.ui.timeline import PlayState, Timeline, TimelineMark
 
 if TYPE_CHECKING:
     from racer_env.engine import Track
@@ -46,17 +46,17 @@ PIECE_TICKS, PIECE_TIME = 100, 0.008
 """Of longer ones, what is driven between two looks at the clock [ticks], and in a tick of the window [s]."""
 
 
-def open_replays(app: Stage, paths: Sequence[Path]) -> None:
+def open_replays(app: AppContext, paths: Sequence[Path]) -> None:
     """Open replay files, the first to be followed and the others beside it; what is wrong with one is shown."""
     open_runs(app, lambda: [load_replay(path) for path in paths])
 
 
-def open_runs(app: Stage, load: Callable[[], Sequence[Replay]]) -> None:
+def open_runs(app: AppContext, load: Callable[[], Sequence[Replay]]) -> None:
     """The same for replays from anywhere."""
     open_when_ready(app, lambda: _screen_of(app, load()))
 
 
-def _screen_of(app: Stage, replays: Sequence[Replay]) -> Screen:
+def _screen_of(app: AppContext, replays: Sequence[Replay]) -> Screen:
     """At once if they are short, else after a while with word of how far it is."""
     track = common_track(replays)
     if sum(replay.ticks for replay in replays) > DRIVEN_AT_ONCE:
@@ -70,7 +70,7 @@ class ReplayScreen(DrivingScreen):
     The picture is above the timeline, which always lies in the same place.
     """
 
-    def __init__(self, app: Stage, traces: Sequence[Trace]) -> None:
+    def __init__(self, app: AppContext, traces: Sequence[Trace]) -> None:
         self._track = common_track([trace.replay for trace in traces])
         self.traces = tuple(traces)
         self.followed, self.at = 0, 0
@@ -88,32 +88,32 @@ class ReplayScreen(DrivingScreen):
         self._mark()
 
     def keys(self) -> Sequence[Key]:
-        key = self.app.key_of
+        key = self.app.key_label
         return (
             ("Esc", "back"),
-            (key(Do.PAUSE), "stop, go on"),
+            (key(Command.PAUSE), "stop, go on"),
             ("Left Right", "a second"),
-            (f"{key(Do.TICK_BACK)} {key(Do.TICK)}", "a tick"),
-            (f"{key(Do.SLOWER)} {key(Do.FASTER)}", "speed"),
-            *([(key(Do.NEXT_CAR), "follow another")] if len(self.traces) > 1 else []),
-            (key(Do.RESTART), "again"),
+            (f"{key(Command.TICK_BACK)} {key(Command.TICK)}", "a tick"),
+            (f"{key(Command.SLOWER)} {key(Command.FASTER)}", "speed"),
+            *([(key(Command.NEXT_CAR), "follow another")] if len(self.traces) > 1 else []),
+            (key(Command.RESTART), "again"),
             *super().keys()[1:],
         )
 
     def handle(self, intent: Intent) -> None:
         match intent:
-            case Do.BACK:
+            case Command.BACK:
                 self.app.pop()
-            case Do.RESTART:
+            case Command.RESTART:
                 self.go_to(0)
-            case Do.PAUSE:
+            case Command.PAUSE:
                 self._press()
-            case Do.LEFT | Do.RIGHT:
-                self.go_to(self.at + (SKIPPED_TICKS if intent == Do.RIGHT else -SKIPPED_TICKS))
-            case Do.TICK_BACK:
+            case Command.LEFT | Command.RIGHT:
+                self.go_to(self.at + (SKIPPED_TICKS if intent == Command.RIGHT else -SKIPPED_TICKS))
+            case Command.TICK_BACK:
                 self.pace.stopped = True
                 self.go_to(self.at - 1)
-            case Do.NEXT_CAR:
+            case Command.NEXT_CAR:
                 self._follow((self.followed + 1) % len(self.traces))
             case _ if self.timeline.handle(intent) or self.pace.handle(intent):
                 pass
@@ -126,10 +126,10 @@ class ReplayScreen(DrivingScreen):
             self.at += 1
             self.show(self._snapshot())
         if self.at < self.length and not self.pace.stopped and not self.timeline.held:
-            self.app.speaker.resume()
-            self.app.speaker.tick(car_sound(self.after.car))
+            self.app.sound.resume()
+            self.app.sound.tick(car_sound(self.after.car))
             return
-        self.app.speaker.pause()
+        self.app.sound.pause()
         if not due:
             self.before = self.after
             self._scene.camera.tick(self.after)
@@ -148,9 +148,9 @@ class ReplayScreen(DrivingScreen):
         width, height = surface.get_size()
         super().draw(surface.subsurface((0, 0, width, height - timeline.height(theme))), share)
         timeline.place, timeline.speed = self.at, self.pace.name
-        timeline.state = State.STANDS if self.pace.stopped else State.GOES
+        timeline.state = PlayState.PAUSED if self.pace.stopped else PlayState.PLAYING
         if self.at == self.length:
-            timeline.state = State.ENDED
+            timeline.state = PlayState.ENDED
         timeline.news = self._news()
         timeline.draw(surface, theme)
 
@@ -172,9 +172,11 @@ class ReplayScreen(DrivingScreen):
         """The timeline for the followed one: where its laps ended and where it hit a wall."""
         trace, palette = self.traces[self.followed], self.app.theme.palette
         best = trace.best_lap if len(trace.laps) > 1 else None
-        laps = [Mark(lap.last, lap_time(lap.ticks), palette.good if lap is best else None) for lap in trace.laps]
-        walls = [Mark(row, colour=palette.bad, small=True) for row in trace.wall_rows.tolist()]
-        end = [Mark(trace.ticks, "end")] if trace.ticks < self.length else []
+        laps = [
+            TimelineMark(lap.last, lap_time(lap.ticks), palette.good if lap is best else None) for lap in trace.laps
+        ]
+        walls = [TimelineMark(row, colour=palette.bad, small=True) for row in trace.wall_rows.tolist()]
+        end = [TimelineMark(trace.ticks, "end")] if trace.ticks < self.length else []
         self.timeline.marks = (*laps, *walls, *end)
         self.timeline.caption = _name(trace.replay)
         self.timeline.caption_colour = self._colours[self.followed]
@@ -229,7 +231,7 @@ class TracingScreen(Screen):
 
     see_through = True
 
-    def __init__(self, app: Stage, replays: Sequence[Replay], track: Track) -> None:
+    def __init__(self, app: AppContext, replays: Sequence[Replay], track: Track) -> None:
         super().__init__(app)
         self._tracings = [ReplayTracer(replay, track) for replay in replays]
 
@@ -237,7 +239,7 @@ class TracingScreen(Screen):
         return (("Esc", "back"),)
 
     def handle(self, intent: Intent) -> None:
-        if intent == Do.BACK:
+        if intent == Command.BACK:
             self.app.pop()
 
     def tick(self, controls: Controls) -> None:
@@ -257,8 +259,8 @@ class TracingScreen(Screen):
         surface.blit(title, title.get_rect(center=(middle[0], middle[1] - theme.px(44))))
         done = sum(tracing.tick for tracing in self._tracings)
         share = done / sum(tracing.replay.ticks for tracing in self._tracings)
-        progress_bar(surface, theme, middle, theme.px(BAR_WIDTH), share)
-        footer(surface, theme, self.keys())
+        draw_progress_bar(surface, theme, middle, theme.px(BAR_WIDTH), share)
+        draw_footer(surface, theme, self.keys())
 
 
 def _name(replay: Replay) -> str:

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from racer_viewer.modes.replay_screen import open_replays
-from racer_viewer.modes.screen import Key, ListScreen, MessageScreen, Stage
+from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import MAX_COMPARED, ReplayFacts, ReplayFolder
-from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Column, Item, ItemList, Row
 
 COLUMNS = (
@@ -40,7 +40,7 @@ class ReplaysScreen(ListScreen):
     title = "Replays"
     list_width = 0
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         super().__init__(app)
         self._folder = ReplayFolder(app.data / "replays")
         self._marked: list[Path] = []
@@ -57,14 +57,14 @@ class ReplaysScreen(ListScreen):
     def keys(self) -> Sequence[Key]:
         return KEYS if self._rows else KEYS[-2:]
 
-    def shown(self) -> None:
+    def on_show(self) -> None:
         """Perhaps again, and something was kept meanwhile."""
         self._folder.refresh()
         self._fill()
 
     def handle(self, intent: Intent) -> None:
         path = self._path()
-        if intent == Do.DELETE and path is not None:
+        if intent == Command.DELETE and path is not None:
             self._ask(path)
         else:
             super().handle(intent)
@@ -80,13 +80,13 @@ class ReplaysScreen(ListScreen):
         for path in paths:
             self._describe(path)
         nothing = "None yet: Save replay after a race keeps one, and so does"
-        empty: Sequence[Item] = [Button(f"{nothing} {self.app.key_of(Do.KEEP)} while you watch", enabled=False)]
+        empty: Sequence[Item] = [Button(f"{nothing} {self.app.key_label(Command.KEEP)} while you watch", enabled=False)]
         self.list.items = list(self._rows.values()) or list(empty)
 
     def _describe(self, path: Path) -> None:
         """What the row of a file says, as far as it is known."""
         row, facts = self._rows[path], self._folder.facts(path)
-        row.do, row.on_mark = partial(self._open, path), partial(self._mark, path)
+        row.on_press, row.on_mark = partial(self._open, path), partial(self._mark, path)
         row.marked = path in self._marked if isinstance(facts, ReplayFacts) else None
         row.hint = path.name
         if isinstance(facts, ReplayFacts):
@@ -106,7 +106,7 @@ class ReplaysScreen(ListScreen):
             self._marked.append(path)
         else:
             self._rows[path].marked = False
-            self.app.say(f"At most {MAX_COMPARED} at a time")
+            self.app.notify(f"At most {MAX_COMPARED} at a time")
 
     def _open(self, path: Path) -> None:
         """This one, and beside it those that are marked."""
@@ -118,11 +118,11 @@ class ReplaysScreen(ListScreen):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                self.app.say(f"{path} cannot be deleted: {error.strerror or error}")
-            self.shown()
+                self.app.notify(f"{path} cannot be deleted: {error.strerror or error}")
+            self.on_show()
 
         text = f"{path}\nIt cannot be brought back."
-        buttons = [Button("Keep it", do=self.app.pop), Button("Delete it", do=delete)]
+        buttons = [Button("Keep it", on_press=self.app.pop), Button("Delete it", on_press=delete)]
         self.app.push(MessageScreen(self.app, "Delete this replay?", text, buttons))
 
 

@@ -10,7 +10,7 @@ from racer_env.engine import COMPONENTS
 from racer_env.errors import RacerError
 from racer_viewer.modes.circuits import MEDALS
 from racer_viewer.modes.keeping import keep_replay
-from racer_viewer.modes.screen import ListScreen, Stage
+from racer_viewer.modes.screen import AppContext, ListScreen
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays.records import medal_for
 from racer_viewer.timing import LapTime
@@ -29,19 +29,19 @@ class ResultsScreen(ListScreen):
     title = "Results"
     darkness = 215
 
-    def __init__(self, app: Stage, play: PlayScreen) -> None:
+    def __init__(self, app: AppContext, play: PlayScreen) -> None:
         self._play, self._race = play, play.race
         self._news = self._enter_record(app)
         super().__init__(
             app,
             [
-                Button("Again", "From the line, same opponents", do=self._again),
-                Button("Save replay", "Keep it as a file, to watch or to send", do=self._save),
-                Button(app.way_out, do=app.leave_race),
+                Button("Again", "From the line, same opponents", on_press=self._again),
+                Button("Save replay", "Keep it as a file, to watch or to send", on_press=self._save),
+                Button(app.leave_label, on_press=app.leave_race),
             ],
         )
         if self._news:
-            app.speaker.play("record")
+            app.sound.play("record")
 
     @property
     def subtitle(self) -> str:
@@ -126,7 +126,7 @@ class ResultsScreen(ListScreen):
         circuit = self._race.track.circuit
         return medal_for(circuit, lap.ticks) if circuit is not None else None
 
-    def _enter_record(self, app: Stage) -> str:
+    def _enter_record(self, app: AppContext) -> str:
         """Enter the drive as a record; a line if it is the best on this circuit."""
         replay = self._race.replay()
         if replay is None or not self._race.laps or self._race.entrants[0].agent is not None:
@@ -135,7 +135,7 @@ class ResultsScreen(ListScreen):
             entry = app.records.enter(replay)
             best = app.records.best(replay.circuit)
         except (RacerError, OSError) as error:
-            app.say(f"The record could not be kept: {error}")
+            app.notify(f"The record could not be kept: {error}")
             return ""
         return "a new record on this circuit" if best is not None and best == entry else ""
 

@@ -18,9 +18,9 @@ import pygame
 
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.ui.bindings import key_name
-from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Item, ItemList
-from racer_viewer.ui.paint import FOOTER_HEIGHT, footer, heading, key_cap_width, shade
+from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, draw_heading, key_cap_width, shade
 from racer_viewer.ui.theme import (
     COLOUR_BLIND,
     MARGIN,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from racer_viewer.modes.link import BridgeAddress
     from racer_viewer.replays.records import Records
     from racer_viewer.sound import Effect, SoundStage
-    from racer_viewer.warmup import EngineRoom
+    from racer_viewer.warmup import EngineWarmup
 
 ALL_KEYS: Key = ("F1", "all keys")
 """Stands at the end wherever others had to be left out."""
@@ -71,14 +71,14 @@ def _width(theme: Theme, keys: Sequence[Key]) -> int:
 def _picture(theme: Theme, width: int, keys: tuple[Key, ...]) -> pygame.Surface:
     """Kept, since it takes a millisecond to draw and is the same for seconds."""
     picture = pygame.Surface((width, theme.px(FOOTER_HEIGHT)), pygame.SRCALPHA, 32)
-    footer(picture, theme, fitting_keys(theme, width, keys))
+    draw_footer(picture, theme, fitting_keys(theme, width, keys))
     return picture
 
 
 Key = tuple[str, str]
 """What to press, and what it does."""
 
-SAID_TICKS = 240
+NOTICE_TICKS = 240
 """How long a message stays."""
 
 
@@ -88,12 +88,12 @@ class Screen:
     see_through = False
     typing = False
     """Whether letters are taken as letters, so that no key means anything else."""
-    is_home = False
-    """True for the main menu, which `Stage.back_home` returns to."""
-    way_back = ""
+    is_main_menu = False
+    """True for the main menu, which `AppContext.pop_to_menu` returns to."""
+    return_label = ""
     """How the way out of a race that began here is called; empty if it leads on, to a screen further below."""
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         self.app = app
 
     def keys(self) -> Sequence[Key]:
@@ -113,38 +113,38 @@ class Screen:
         """There is time before the next picture: prepare a little of what it may need; False if there is nothing."""
         return False
 
-    def closing(self, then: Callable[[], None]) -> Screen | None:
+    def confirm_close(self, then: Callable[[], None]) -> Screen | None:
         """What to ask before the window closes, and the answer's way to close it; None closes at once."""
         return None
 
-    def shown(self) -> None:
+    def on_show(self) -> None:
         """It is on top now, for the first time or again."""
 
-    def covered(self) -> None:
+    def on_cover(self) -> None:
         """Another one was put on top of it."""
 
-    def closed(self) -> None:
+    def on_close(self) -> None:
         """It was taken from the stack."""
 
 
 @dataclass
-class Stage:
+class AppContext:
     """What all screens share, and the stack of them. The top one is played; the app ends when there is none."""
 
     settings_file: SettingsFile
     settings: Settings
     data: Path
-    room: EngineRoom
-    speaker: SoundStage
+    warmup: EngineWarmup
+    sound: SoundStage
     bridge: BridgeAddress | None = None
     """Where cars are driven; None is in this process."""
     theme: Theme = field(default_factory=Theme)
     height: int = REFERENCE_HEIGHT
     """Of the window [px]."""
     screens: list[Screen] = field(default_factory=list)
-    said: str = ""
-    said_ticks: int = 0
-    on_settings: list[Callable[[Settings], None]] = field(default_factory=list)
+    notice: str = ""
+    notice_ticks: int = 0
+    on_settings_change: list[Callable[[Settings], None]] = field(default_factory=list)
     """Told when settings change: the window is interested in some of them."""
     _records: Records | None = None
 
@@ -159,43 +159,43 @@ class Stage:
 
     def push(self, screen: Screen) -> None:
         if self.top is not None:
-            self.top.covered()
+            self.top.on_cover()
         self.screens.append(screen)
-        screen.shown()
+        screen.on_show()
 
     def pop(self) -> None:
         if self.screens:
-            self.screens.pop().closed()
+            self.screens.pop().on_close()
         if self.top is not None:
-            self.top.shown()
+            self.top.on_show()
 
-    def back_to(self, kind: type[Screen]) -> None:
+    def pop_to(self, kind: type[Screen]) -> None:
         """Close screens until one of this kind is on top."""
         self._close_until(lambda screen: isinstance(screen, kind))
 
-    def back_home(self) -> None:
+    def pop_to_menu(self) -> None:
         """Close screens until the main menu is on top."""
-        self._close_until(lambda screen: screen.is_home)
+        self._close_until(lambda screen: screen.is_main_menu)
 
     @property
-    def way_out(self) -> str:
+    def leave_label(self) -> str:
         """Of a race, in words: where `leave_race` leads to."""
-        return next((screen.way_back for screen in reversed(self.screens) if screen.way_back), "Leave")
+        return next((screen.return_label for screen in reversed(self.screens) if screen.return_label), "Leave")
 
     def leave_race(self) -> None:
         """Close screens until one that has a way back to it is on top."""
-        self._close_until(lambda screen: bool(screen.way_back))
+        self._close_until(lambda screen: bool(screen.return_label))
 
     def _close_until(self, stays: Callable[[Screen], bool]) -> None:
         while self.screens and not stays(self.screens[-1]):
-            self.screens.pop().closed()
+            self.screens.pop().on_close()
         if self.top is not None:
-            self.top.shown()
+            self.top.on_show()
 
     def ask_to_quit(self) -> None:
         """Quit, unless a screen has something to ask first. Who asks again while that is asked, is asked no more."""
         for screen in reversed(self.screens):
-            question = screen.closing(self.quit)
+            question = screen.confirm_close(self.quit)
             if question is not None:
                 if type(self.top) is not type(question):
                     self.push(question)
@@ -204,20 +204,20 @@ class Stage:
 
     def quit(self) -> None:
         while self.screens:
-            self.screens.pop().closed()
+            self.screens.pop().on_close()
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """A line over whatever is shown, for a while."""
-        self.said, self.said_ticks = text, SAID_TICKS
+        self.notice, self.notice_ticks = text, NOTICE_TICKS
 
     def change(self, **values: object) -> None:
         """Change settings; they are saved at once."""
         self.settings = self.settings.changed(**values)
         self.settings_file.save(self.settings)
         if self.settings_file.problem:
-            self.say(self.settings_file.problem)
+            self.notify(self.settings_file.problem)
             self.settings_file.problem = ""
-        for told in self.on_settings:
+        for told in self.on_settings_change:
             told(self.settings)
 
     @property
@@ -237,7 +237,7 @@ class Stage:
         if (scale, palette) != (self.theme.scale, self.theme.palette):
             self.theme = Theme(scale, palette)
 
-    def key_of(self, what: str) -> str:
+    def key_label(self, what: str) -> str:
         """The first key that does it, as it is shown."""
         keys = self.settings.bindings.get(what, ())
         return key_name(keys[0]) if keys else "–"
@@ -250,13 +250,13 @@ MENU_KEYS: tuple[Key, ...] = (
     ("Esc", "back"),
     ("F1", "help"),
 )
-DO_SOUNDS: dict[Do, Effect] = {
-    Do.UP: "move",
-    Do.DOWN: "move",
-    Do.LEFT: "move",
-    Do.RIGHT: "move",
-    Do.ACCEPT: "accept",
-    Do.BACK: "back",
+COMMAND_SOUNDS: dict[Command, Effect] = {
+    Command.UP: "move",
+    Command.DOWN: "move",
+    Command.LEFT: "move",
+    Command.RIGHT: "move",
+    Command.ACCEPT: "accept",
+    Command.BACK: "back",
 }
 
 
@@ -276,7 +276,7 @@ class ListScreen(Screen):
     subtitle_lines = 1
     """That a long subtitle may take; what is beyond is cut."""
 
-    def __init__(self, app: Stage, items: Sequence[Item] = ()) -> None:
+    def __init__(self, app: AppContext, items: Sequence[Item] = ()) -> None:
         super().__init__(app)
         self.list = ItemList(items)
 
@@ -288,9 +288,9 @@ class ListScreen(Screen):
         return MENU_KEYS
 
     def handle(self, intent: Intent) -> None:
-        if isinstance(intent, Do) and intent in DO_SOUNDS:
-            self.app.speaker.play(DO_SOUNDS[intent])
-        if intent == Do.BACK:
+        if isinstance(intent, Command) and intent in COMMAND_SOUNDS:
+            self.app.sound.play(COMMAND_SOUNDS[intent])
+        if intent == Command.BACK:
             self.back()
         else:
             self.list.handle(intent)
@@ -312,7 +312,7 @@ class ListScreen(Screen):
         item = self.list.item
         if item is not None and item.hint:
             width = surface.get_width() - 2 * area.x
-            hint = theme.text(theme.fitting(item.hint, width, TEXT_SMALL + 2), TEXT_SMALL + 2, theme.palette.faint)
+            hint = theme.text(theme.truncate(item.hint, width, TEXT_SMALL + 2), TEXT_SMALL + 2, theme.palette.faint)
             surface.blit(hint, (area.x, surface.get_height() - theme.px(FOOTER_HEIGHT) - 2 * hint.get_height()))
         draw_keys(surface, theme, self.keys())
 
@@ -320,13 +320,13 @@ class ListScreen(Screen):
         """Returns where it ends [px]."""
         theme = self.app.theme
         if self.subtitle_lines == 1:
-            return heading(surface, theme, self.title, self.subtitle)
-        x, y = theme.px(MARGIN * 3), heading(surface, theme, self.title) - theme.px(PADDING)
+            return draw_heading(surface, theme, self.title, self.subtitle)
+        x, y = theme.px(MARGIN * 3), draw_heading(surface, theme, self.title) - theme.px(PADDING)
         width = surface.get_width() - 2 * x
         lines = theme.wrapped(self.subtitle, width)
         shown = [*lines[: self.subtitle_lines - 1], " ".join(lines[self.subtitle_lines - 1 :])]
         for line in filter(None, shown):
-            surface.blit(theme.text(theme.fitting(line, width), TEXT, theme.palette.faint), (x, y))
+            surface.blit(theme.text(theme.truncate(line, width), TEXT, theme.palette.faint), (x, y))
             y += theme.line_height() + theme.px(2)
         return y + theme.px(PADDING)
 
@@ -339,14 +339,14 @@ class MessageScreen(ListScreen):
 
     darkness = 225
 
-    def __init__(self, app: Stage, title: str, text: str, items: Sequence[Item] = ()) -> None:
-        super().__init__(app, items or [Button("OK", do=self.back)])
+    def __init__(self, app: AppContext, title: str, text: str, items: Sequence[Item] = ()) -> None:
+        super().__init__(app, items or [Button("OK", on_press=self.back)])
         self.title, self.text = title, text
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme = self.app.theme
         surface.blit(shade(surface.get_size(), self.darkness), (0, 0))
-        y = heading(surface, theme, self.title)
+        y = draw_heading(surface, theme, self.title)
         x = theme.px(MARGIN * 3)
         width = min(theme.px(760), surface.get_width() - 2 * x)
         for paragraph in self.text.splitlines():
@@ -358,4 +358,4 @@ class MessageScreen(ListScreen):
         area.x, area.y, area.width = x, y + theme.px(MARGIN), theme.px(320)
         area.height = surface.get_height() - area.y - theme.px(FOOTER_HEIGHT)
         self.list.draw(surface, theme, area)
-        footer(surface, theme, self.keys())
+        draw_footer(surface, theme, self.keys())

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pygame
 
-from racer_viewer.modes.screen import Key, MessageScreen, Screen, Stage
-from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen
+from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button
-from racer_viewer.ui.paint import BAR_WIDTH, centred, footer, progress_bar, shade
+from racer_viewer.ui.paint import BAR_WIDTH, draw_centred, draw_footer, draw_progress_bar, shade
 from racer_viewer.ui.theme import TEXT, TEXT_LARGE
 
 if TYPE_CHECKING:
@@ -70,20 +70,20 @@ class BackgroundTask(Generic[Result]):
             self._undo(result)
 
 
-def when_ready(app: Stage, do: Callable[[], None]) -> None:
+def when_ready(app: AppContext, do: Callable[[], None]) -> None:
     """Do something that needs the engine: at once if that is ready, else as soon as it is."""
-    if app.room.ready:
+    if app.warmup.ready:
         do()
     else:
         app.push(LoadingScreen(app, do))
 
 
-def open_when_ready(app: Stage, make: Callable[[], Screen]) -> None:
+def open_when_ready(app: AppContext, make: Callable[[], Screen]) -> None:
     """Open a screen that needs the engine."""
     when_ready(app, lambda: open_safely(app, make))
 
 
-def open_safely(app: Stage, make: Callable[[], Screen]) -> None:
+def open_safely(app: AppContext, make: Callable[[], Screen]) -> None:
     """Open a screen; what the user can do something about is shown as a message instead."""
     from racer_env.errors import RacerError
 
@@ -96,7 +96,7 @@ def open_safely(app: Stage, make: Callable[[], Screen]) -> None:
 class LoadingScreen(Screen):
     see_through = True
 
-    def __init__(self, app: Stage, do: Callable[[], None]) -> None:
+    def __init__(self, app: AppContext, do: Callable[[], None]) -> None:
         super().__init__(app)
         self._do = do
 
@@ -104,11 +104,11 @@ class LoadingScreen(Screen):
         return (("Esc", "back"),)
 
     def handle(self, intent: Intent) -> None:
-        if intent == Do.BACK:
+        if intent == Command.BACK:
             self.app.pop()
 
     def tick(self, controls: Controls) -> None:
-        room = self.app.room
+        room = self.app.warmup
         if room.problem:
             self.app.pop()
             self.app.push(MessageScreen(self.app, "The engine does not start", room.problem))
@@ -117,15 +117,15 @@ class LoadingScreen(Screen):
             self._do()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
-        theme, room = self.app.theme, self.app.room
+        theme, room = self.app.theme, self.app.warmup
         surface.blit(shade(surface.get_size(), 200), (0, 0))
         middle = surface.get_height() // 2
         title = theme.text("Starting the engine", TEXT_LARGE)
         surface.blit(title, title.get_rect(center=(surface.get_width() // 2, middle - theme.px(44))))
-        progress_bar(surface, theme, (surface.get_width() // 2, middle), theme.px(BAR_WIDTH), room.done)
+        draw_progress_bar(surface, theme, (surface.get_width() // 2, middle), theme.px(BAR_WIDTH), room.done)
         text = theme.text("It is compiled once on this machine, and takes some seconds", TEXT, theme.palette.faint)
         surface.blit(text, text.get_rect(center=(surface.get_width() // 2, middle + theme.px(34))))
-        footer(surface, theme, self.keys())
+        draw_footer(surface, theme, self.keys())
 
 
 DOT_TICKS = 24
@@ -136,7 +136,7 @@ Opened = TypeVar("Opened")
 
 
 def open_in_background(
-    app: Stage,
+    app: AppContext,
     words: str,
     make: Callable[[], Opened],
     then: Callable[[Opened], Screen],
@@ -155,7 +155,7 @@ class OpeningScreen(Screen):
 
     def __init__(
         self,
-        app: Stage,
+        app: AppContext,
         words: str,
         behind: BackgroundTask[Opened],
         screen: Callable[[], Screen],
@@ -169,7 +169,7 @@ class OpeningScreen(Screen):
         return (("Esc", "back"),)
 
     def handle(self, intent: Intent) -> None:
-        if intent == Do.BACK:
+        if intent == Command.BACK:
             self.app.pop()
 
     def tick(self, controls: Controls) -> None:
@@ -179,7 +179,7 @@ class OpeningScreen(Screen):
             self.app.pop()
             open_safely(self.app, self._screen)
 
-    def closed(self) -> None:
+    def on_close(self) -> None:
         if not self._taken:
             self._give_up()
 
@@ -189,16 +189,16 @@ class OpeningScreen(Screen):
         theme = self.app.theme
         surface.blit(shade(surface.get_size(), 200), (0, 0))
         dots = "." * (self._ticks // DOT_TICKS % 4)
-        centred(surface, theme, self._words + dots, surface.get_height() // 2 - theme.px(44), TEXT_LARGE)
-        footer(surface, theme, self.keys())
+        draw_centred(surface, theme, self._words + dots, surface.get_height() // 2 - theme.px(44), TEXT_LARGE)
+        draw_footer(surface, theme, self.keys())
 
 
-def open_race(app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
+def open_race(app: AppContext, setup: RaceSetup, then: Callable[[Race], None]) -> None:
     """Begin a race and go on with it; what the user can do something about is shown as a message instead."""
     when_ready(app, lambda: _open(app, setup, then))
 
 
-def _open(app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
+def _open(app: AppContext, setup: RaceSetup, then: Callable[[Race], None]) -> None:
     from racer_env.errors import RacerError
 
     if setup.bridge is not None:
@@ -215,7 +215,7 @@ def _open(app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
 class ConnectingScreen(Screen):
     see_through = True
 
-    def __init__(self, app: Stage, setup: RaceSetup, then: Callable[[Race], None]) -> None:
+    def __init__(self, app: AppContext, setup: RaceSetup, then: Callable[[Race], None]) -> None:
         super().__init__(app)
         self._setup, self._then, self._ticks, self._taken = setup, then, 0, False
         self._attempt = BackgroundTask(setup.open, "racer-connect")
@@ -228,7 +228,7 @@ class ConnectingScreen(Screen):
         return (("Esc", "back"),)
 
     def handle(self, intent: Intent) -> None:
-        if intent == Do.BACK:
+        if intent == Command.BACK:
             self.app.pop()
 
     def tick(self, controls: Controls) -> None:
@@ -243,7 +243,7 @@ class ConnectingScreen(Screen):
             else:
                 self._then(race)
 
-    def closed(self) -> None:
+    def on_close(self) -> None:
         """Nobody waits for it any more; nor for its goodbye to a server that may be silent."""
         if not self._taken:
             self._attempt.give_up(lambda race: race.close())
@@ -252,14 +252,16 @@ class ConnectingScreen(Screen):
         theme = self.app.theme
         surface.blit(shade(surface.get_size(), 200), (0, 0))
         middle = surface.get_height() // 2
-        centred(surface, theme, "Connecting" + "." * (self._ticks // DOT_TICKS % 4), middle - theme.px(44), TEXT_LARGE)
-        url = theme.fitting(self._url, surface.get_width() - theme.px(80))
-        centred(surface, theme, url, middle + theme.px(12), TEXT, theme.palette.faint)
-        footer(surface, theme, self.keys())
+        draw_centred(
+            surface, theme, "Connecting" + "." * (self._ticks // DOT_TICKS % 4), middle - theme.px(44), TEXT_LARGE
+        )
+        url = theme.truncate(self._url, surface.get_width() - theme.px(80))
+        draw_centred(surface, theme, url, middle + theme.px(12), TEXT, theme.palette.faint)
+        draw_footer(surface, theme, self.keys())
 
     def _tell(self, problem: str) -> None:
         title = "No connection" if "cannot connect" in problem else "The bridge refuses"
-        items = [Button("Try again", do=self._again), Button("Back", do=self.app.pop)]
+        items = [Button("Try again", on_press=self._again), Button("Back", on_press=self.app.pop)]
         self.app.push(MessageScreen(self.app, title, problem, items))
 
     def _again(self) -> None:

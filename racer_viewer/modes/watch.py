@@ -19,12 +19,12 @@ from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.models import distinct_names
 from racer_viewer.modes.race import ANYWHERE, AT_THE_LINE, Entrant, Race, RaceSetup
 from racer_viewer.modes.race_view import RaceScreen
-from racer_viewer.modes.screen import Key, ListScreen, MessageScreen, Stage
+from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
-from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Choice, Item, toggle
-from racer_viewer.ui.paint import Words
+from racer_viewer.ui.paint import ColouredWords
 from racer_viewer.ui.theme import Palette
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ BEHIND = 0.9
 """Of the speed that was asked for: what is less is told."""
 
 
-def open_watch(app: Stage, models: Sequence[Path], circuit: str, stochastic: bool = False) -> None:
+def open_watch(app: AppContext, models: Sequence[Path], circuit: str, stochastic: bool = False) -> None:
     """Watch some models on a circuit, against each other; one that cannot be loaded gives its reason on screen."""
     try:
         entrants = entrants_of(models, app.theme.palette)
@@ -70,7 +70,7 @@ def entrants_of(models: Sequence[Path], palette: Palette) -> tuple[Entrant, ...]
 class WatchScreen(RaceScreen):
     """Episode after episode. Time goes as fast as the viewer likes, and anybody may take the wheel."""
 
-    def __init__(self, app: Stage, setup: RaceSetup, race: Race, drive: Drive | None = None) -> None:
+    def __init__(self, app: AppContext, setup: RaceSetup, race: Race, drive: Drive | None = None) -> None:
         super().__init__(app, setup, race, drive)
         self._wanted = setup.circuit
         """The circuit that was asked for last; a bridge may not have it."""
@@ -87,23 +87,23 @@ class WatchScreen(RaceScreen):
         """Of the speed that was asked for, what was reached in the last second."""
 
     def keys(self) -> Sequence[Key]:
-        key = self.app.key_of
+        key = self.app.key_label
         return (
             ("Esc", "menu"),
-            (key(Do.PAUSE), "go on" if self.pace.stopped else "stop"),
-            (f"{key(Do.SLOWER)} {key(Do.FASTER)}", "speed"),
-            (key(Do.TICK), "one tick"),
-            (key(Do.NEXT_EPISODE), "next"),
-            (key(Do.WHEEL), "hand back" if self.at_the_wheel else "take the wheel"),
-            (key(Do.VARIATION), "deterministic" if self.drawn else "stochastic"),
-            *([(key(Do.NEXT_CAR), "next car")] if len(self.setup.entrants) > 1 else []),
-            (f"{key(Do.PREVIOUS_CIRCUIT)} {key(Do.NEXT_CIRCUIT)}", "circuit"),
-            (key(Do.KEEP), "keep"),
-            (key(Do.EPISODES), "episodes"),
+            (key(Command.PAUSE), "go on" if self.pace.stopped else "stop"),
+            (f"{key(Command.SLOWER)} {key(Command.FASTER)}", "speed"),
+            (key(Command.TICK), "one tick"),
+            (key(Command.NEXT_EPISODE), "next"),
+            (key(Command.WHEEL), "hand back" if self.at_the_wheel else "take the wheel"),
+            (key(Command.VARIATION), "deterministic" if self.drawn else "stochastic"),
+            *([(key(Command.NEXT_CAR), "next car")] if len(self.setup.entrants) > 1 else []),
+            (f"{key(Command.PREVIOUS_CIRCUIT)} {key(Command.NEXT_CIRCUIT)}", "circuit"),
+            (key(Command.KEEP), "keep"),
+            (key(Command.EPISODES), "episodes"),
             *super().keys()[1:],
         )
 
-    def status(self) -> Words:
+    def status(self) -> ColouredWords:
         palette = self.app.theme.palette
         name = self.setup.entrants[self.focus].name
         driver = f"You drive {name}'s car" if self.at_the_wheel else f"{name} drives"
@@ -127,23 +127,23 @@ class WatchScreen(RaceScreen):
         if self.pace.handle(intent):
             return
         match intent:
-            case Do.BACK:
+            case Command.BACK:
                 self.app.push(WatchMenu(self.app, self))
-            case Do.NEXT_EPISODE:
+            case Command.NEXT_EPISODE:
                 self.next_episode()
-            case Do.RESTART:
+            case Command.RESTART:
                 self.next_episode()
-            case Do.WHEEL:
+            case Command.WHEEL:
                 self.take_the_wheel(not self.at_the_wheel)
-            case Do.VARIATION:
+            case Command.VARIATION:
                 self.draw_actions(not self.drawn)
-            case Do.NEXT_CAR:
+            case Command.NEXT_CAR:
                 self.follow((self.focus + 1) % len(self.setup.entrants))
-            case Do.PREVIOUS_CIRCUIT | Do.NEXT_CIRCUIT:
-                self.switch_circuit(1 if intent == Do.NEXT_CIRCUIT else -1)
-            case Do.KEEP:
+            case Command.PREVIOUS_CIRCUIT | Command.NEXT_CIRCUIT:
+                self.switch_circuit(1 if intent == Command.NEXT_CIRCUIT else -1)
+            case Command.KEEP:
                 self.drive.order(lambda race: keep_replay(self.app, race.replay()))
-            case Do.EPISODES:
+            case Command.EPISODES:
                 self.toggle("episodes")
             case _:
                 super().handle(intent)
@@ -175,7 +175,7 @@ class WatchScreen(RaceScreen):
         if on:
             self.pace.stopped, self.pace.chosen = False, NORMAL
         name = self.setup.entrants[self.focus].name
-        self.app.say("You drive" if on else f"{name} goes on from here")
+        self.app.notify("You drive" if on else f"{name} goes on from here")
 
     def draw_actions(self, on: bool) -> None:
         """Whether agents draw their actions as they do in training."""
@@ -183,14 +183,16 @@ class WatchScreen(RaceScreen):
         self.drive.order(lambda race: setattr(race, "drawn", on))
         still = [each.name for each in self.setup.entrants if each.agent is not None and not each.agent.noise_shape]
         if on and still:
-            self.app.say(f"{', '.join(still)}: this kind of model has nothing to draw, and does the same as ever")
+            self.app.notify(f"{', '.join(still)}: this kind of model has nothing to draw, and does the same as ever")
         else:
-            self.app.say("Stochastic: actions are drawn, as in training" if on else "Deterministic: the best actions")
+            self.app.notify(
+                "Stochastic: actions are drawn, as in training" if on else "Deterministic: the best actions"
+            )
 
     def start_anywhere(self, on: bool) -> None:
         """Whether the next episodes begin anywhere on the circuit."""
         if on and self.link is not None and not self.link.telemetry:
-            self.app.say("This bridge starts episodes on the line only")
+            self.app.notify("This bridge starts episodes on the line only")
             return
         self.anywhere = on
         self.drive.order(lambda race: setattr(race, "start", ANYWHERE if on else AT_THE_LINE))
@@ -214,7 +216,7 @@ class WatchScreen(RaceScreen):
     def join(self, path: Path) -> None:
         """One more model races."""
         if len(self.setup.entrants) >= MOST_CARS:
-            self.app.say(f"At most {MOST_CARS} cars race")
+            self.app.notify(f"At most {MOST_CARS} cars race")
             return
         palette = self.app.theme.palette
         try:
@@ -285,7 +287,7 @@ class WatchMenu(ListScreen):
     title = "Watch"
     darkness = 150
 
-    def __init__(self, app: Stage, watch: WatchScreen) -> None:
+    def __init__(self, app: AppContext, watch: WatchScreen) -> None:
         self._watch = watch
         here = watch.setup.circuit
         names = {found: circuit.name for found, circuit in fixed_circuits(here).items()}
@@ -310,20 +312,20 @@ class WatchMenu(ListScreen):
         if self._circuit.chosen != self._here:
             self._watch.go_to(self._circuits[self._circuit.chosen])
 
-    def _items(self, app: Stage, watch: WatchScreen) -> list[Item]:
+    def _items(self, app: AppContext, watch: WatchScreen) -> list[Item]:
         wheel = "Hand the wheel back" if watch.at_the_wheel else "Take the wheel"
         return [
-            Button("Go on", do=self.back),
-            Button(wheel, "The agent goes on from wherever you leave the car", do=self._take_or_leave),
-            Button("Next episode", do=self._next),
-            Choice("Speed", options=NAMES, chosen=watch.pace.chosen, changed=self._change_speed),
+            Button("Go on", on_press=self.back),
+            Button(wheel, "The agent goes on from wherever you leave the car", on_press=self._take_or_leave),
+            Button("Next episode", on_press=self._next),
+            Choice("Speed", options=NAMES, chosen=watch.pace.chosen, on_change=self._change_speed),
             self._circuit,
             Choice(
                 "Actions",
                 "Stochastic ones are drawn around the best, as in training",
                 options=("deterministic", "stochastic"),
                 chosen=int(watch.drawn),
-                changed=lambda number: watch.draw_actions(bool(number)),
+                on_change=lambda number: watch.draw_actions(bool(number)),
             ),
             toggle(
                 "Start anywhere",
@@ -331,9 +333,9 @@ class WatchMenu(ListScreen):
                 watch.start_anywhere,
                 "The next episodes begin elsewhere",
             ),
-            Button("Episodes", "See one again, or keep it", do=lambda: app.push(EpisodesScreen(app, watch))),
-            Button("Settings", do=lambda: app.push(SettingsScreen(app))),
-            Button("Leave", do=self._leave),
+            Button("Episodes", "See one again, or keep it", on_press=lambda: app.push(EpisodesScreen(app, watch))),
+            Button("Settings", on_press=lambda: app.push(SettingsScreen(app))),
+            Button("Leave", on_press=self._leave),
         ]
 
     def _change_speed(self, number: int) -> None:

@@ -16,7 +16,7 @@ from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.app.offscreen import film_lap
 from racer_viewer.bench.harness import served
 from racer_viewer.films.film import can_write_mp4
-from racer_viewer.runtime import can_train, how_to_train
+from racer_viewer.runtime import can_train, training_install_hint
 from racer_viewer.selftest.recorded import TOLERANCE, compare
 from racer_viewer.training.config import preset
 from racer_viewer.training.evaluation import evaluate
@@ -81,7 +81,7 @@ def recording(folder: Path) -> str:
 
 def training(folder: Path) -> str:
     if not can_train():
-        raise LeftOutError(how_to_train())
+        raise LeftOutError(training_install_hint())
     config = replace(
         preset("ppo"), name="selftest", tracks=(CIRCUIT,), timesteps=LEARNED_STEPS, n_steps=16, batch_size=512
     )

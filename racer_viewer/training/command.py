@@ -21,7 +21,7 @@ from rich.progress import Progress as Bar
 from racer_env.engine import load_config
 from racer_env.errors import RacerError
 from racer_viewer.paths import data_folder
-from racer_viewer.runtime import told_command
+from racer_viewer.runtime import command_hint
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config, parse_settings
 from racer_viewer.warmup import prepare_engine
 
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"Learning in {training.folder}", flush=True)
     if options.tensorboard:
         print(f"Its figures: tensorboard --logdir {training.folder}", flush=True)
-    how_to_go_on = f"Go on with: {told_command('train', '--resume', training.folder, *_on_ray(options))}"
+    how_to_go_on = f"Go on with: {command_hint('train', '--resume', training.folder, *_on_ray(options))}"
     with signals_stop(training.stop) as received:
         try:
             outcome = _learn(training)

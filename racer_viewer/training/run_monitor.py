@@ -16,7 +16,7 @@ from racer_env.engine import parse_config
 from racer_env.errors import RacerError
 from racer_viewer.agents import Agent, AgentError
 from racer_viewer.run_history import RunEvent, RunHistory, Swarm
-from racer_viewer.runtime import own_command
+from racer_viewer.runtime import program_command
 from racer_viewer.training import control
 from racer_viewer.training.car_feed import CarFeedMonitor
 from racer_viewer.training.config import RunConfig, load_run_config
@@ -51,7 +51,7 @@ def start_learner(where: Path) -> LearnerProcess:
     """
     with (folder_of(where) / LEARNER_LOG_FILE).open("wb") as log:
         return subprocess.Popen(
-            [*own_command(), "learn", str(where.absolute())],
+            [*program_command(), "learn", str(where.absolute())],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -10,17 +10,17 @@ import pygame
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS, Bindings, doing
 from racer_viewer.ui.intents import (
     Click,
-    Close,
+    CloseWindow,
+    Command,
     Controls,
-    Do,
     Drag,
-    Dropped,
+    FileDrop,
     Intent,
-    Point,
-    Pressed,
+    KeyPress,
+    MouseMove,
     Release,
     Scroll,
-    Typed,
+    TextInput,
 )
 
 DEAD_ZONE = 0.12
@@ -30,27 +30,34 @@ TILTED, RELEASED = 0.6, 0.3
 TRIGGER_RANGE = 32768.0
 
 _BUTTONS = {
-    pygame.CONTROLLER_BUTTON_A: Do.ACCEPT,
-    pygame.CONTROLLER_BUTTON_B: Do.BACK,
-    pygame.CONTROLLER_BUTTON_X: Do.RESTART,
-    pygame.CONTROLLER_BUTTON_Y: Do.CAMERA,
-    pygame.CONTROLLER_BUTTON_START: Do.BACK,
-    pygame.CONTROLLER_BUTTON_BACK: Do.HELP,
-    pygame.CONTROLLER_BUTTON_LEFTSHOULDER: Do.RAYS,
-    pygame.CONTROLLER_BUTTON_RIGHTSHOULDER: Do.REWARD,
-    pygame.CONTROLLER_BUTTON_DPAD_UP: Do.UP,
-    pygame.CONTROLLER_BUTTON_DPAD_DOWN: Do.DOWN,
-    pygame.CONTROLLER_BUTTON_DPAD_LEFT: Do.LEFT,
-    pygame.CONTROLLER_BUTTON_DPAD_RIGHT: Do.RIGHT,
+    pygame.CONTROLLER_BUTTON_A: Command.ACCEPT,
+    pygame.CONTROLLER_BUTTON_B: Command.BACK,
+    pygame.CONTROLLER_BUTTON_X: Command.RESTART,
+    pygame.CONTROLLER_BUTTON_Y: Command.CAMERA,
+    pygame.CONTROLLER_BUTTON_START: Command.BACK,
+    pygame.CONTROLLER_BUTTON_BACK: Command.HELP,
+    pygame.CONTROLLER_BUTTON_LEFTSHOULDER: Command.RAYS,
+    pygame.CONTROLLER_BUTTON_RIGHTSHOULDER: Command.REWARD,
+    pygame.CONTROLLER_BUTTON_DPAD_UP: Command.UP,
+    pygame.CONTROLLER_BUTTON_DPAD_DOWN: Command.DOWN,
+    pygame.CONTROLLER_BUTTON_DPAD_LEFT: Command.LEFT,
+    pygame.CONTROLLER_BUTTON_DPAD_RIGHT: Command.RIGHT,
 }
-_JOYSTICK_BUTTONS = {0: Do.ACCEPT, 1: Do.BACK, 2: Do.RESTART, 3: Do.CAMERA, 7: Do.BACK, 6: Do.HELP}
-_HAT = {(0, 1): Do.UP, (0, -1): Do.DOWN, (-1, 0): Do.LEFT, (1, 0): Do.RIGHT}
+_JOYSTICK_BUTTONS = {
+    0: Command.ACCEPT,
+    1: Command.BACK,
+    2: Command.RESTART,
+    3: Command.CAMERA,
+    7: Command.BACK,
+    6: Command.HELP,
+}
+_HAT = {(0, 1): Command.UP, (0, -1): Command.DOWN, (-1, 0): Command.LEFT, (1, 0): Command.RIGHT}
 _STICK_X, _STICK_Y = pygame.CONTROLLER_AXIS_LEFTX, pygame.CONTROLLER_AXIS_LEFTY
 _TRIGGERS = {pygame.CONTROLLER_AXIS_TRIGGERLEFT: "brake", pygame.CONTROLLER_AXIS_TRIGGERRIGHT: "throttle"}
 _JOYSTICK_TRIGGERS = {2: "brake", 5: "throttle"}
 
 
-class Adapter:
+class InputAdapter:
     """Remembers what is held down. Gamepads that come and go are opened and forgotten."""
 
     def __init__(self, bindings: Bindings = DEFAULT_BINDINGS) -> None:
@@ -59,7 +66,7 @@ class Adapter:
         self._stick = 0.0
         self._pedals = {"throttle": 0.0, "brake": 0.0}
         self._analogue = False
-        self._tilted: Do | None = None
+        self._tilted: Command | None = None
         self._pads: dict[int, object] = {}
 
     def intents(self, events: Iterable[pygame.event.Event]) -> list[Intent]:
@@ -88,21 +95,21 @@ class Adapter:
         elif event.type == pygame.MOUSEMOTION:
             if event.buttons[0] or event.buttons[1]:
                 return [Drag(*event.rel, *event.pos)]
-            return [Point(*event.pos)]
+            return [MouseMove(*event.pos)]
         elif event.type == pygame.MOUSEBUTTONDOWN and event.button == pygame.BUTTON_LEFT:
             return [Click(*event.pos)]
         elif event.type == pygame.MOUSEBUTTONUP and event.button == pygame.BUTTON_LEFT:
             return [Release(*event.pos)]
         elif event.type == pygame.MOUSEBUTTONDOWN and event.button == pygame.BUTTON_RIGHT:
-            return [Do.BACK]
+            return [Command.BACK]
         elif event.type == pygame.MOUSEWHEEL:
             return [Scroll(event.precise_y or event.y, *pygame.mouse.get_pos())]
         elif event.type == pygame.TEXTINPUT:
-            return [Typed(event.text)]
+            return [TextInput(event.text)]
         elif event.type == pygame.DROPFILE:
-            return [Dropped(Path(event.file))]
+            return [FileDrop(Path(event.file))]
         elif event.type in (pygame.QUIT, pygame.WINDOWCLOSE):
-            return [Close()]
+            return [CloseWindow()]
         elif event.type == pygame.WINDOWFOCUSLOST:
             self.let_go()
         else:
@@ -112,7 +119,7 @@ class Adapter:
     def _key_down(self, key: str) -> list[Intent]:
         self._keys.add(key)
         self._analogue = False
-        return [Pressed(key), *doing(self.bindings, key)]
+        return [KeyPress(key), *doing(self.bindings, key)]
 
     def _pad_intents(self, event: pygame.event.Event) -> list[Intent]:
         if event.type == pygame.CONTROLLERBUTTONDOWN:
@@ -129,7 +136,7 @@ class Adapter:
             return self._axis(event.axis, event.value, _JOYSTICK_TRIGGERS, rest=-1.0)
         return []
 
-    def _once(self, what: Do | None) -> list[Intent]:
+    def _once(self, what: Command | None) -> list[Intent]:
         return [what] if what is not None else []
 
     def _axis(self, axis: int, value: float, triggers: dict[int, str], rest: float) -> list[Intent]:
@@ -142,12 +149,12 @@ class Adapter:
             size = max(0.0, abs(value) - DEAD_ZONE) / (1.0 - DEAD_ZONE)
             self._stick = min(1.0, size) * (1.0 if value > 0.0 else -1.0)
             self._analogue = self._analogue or size > 0.0
-            return self._tilt(value, Do.LEFT, Do.RIGHT)
+            return self._tilt(value, Command.LEFT, Command.RIGHT)
         if axis == _STICK_Y:
-            return self._tilt(value, Do.UP, Do.DOWN)
+            return self._tilt(value, Command.UP, Command.DOWN)
         return []
 
-    def _tilt(self, value: float, less: Do, more: Do) -> list[Intent]:
+    def _tilt(self, value: float, less: Command, more: Command) -> list[Intent]:
         if self._tilted in (less, more) and abs(value) < RELEASED:
             self._tilted = None
         if self._tilted is None and abs(value) > TILTED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from racer_viewer.ui.intents import Do
+from racer_viewer.ui.intents import Command
 
 HELD = ("steer_left", "steer_right", "throttle", "brake")
 """What is held while driving; all else is pressed once."""
@@ -17,47 +17,47 @@ DEFAULT_BINDINGS: dict[str, tuple[str, ...]] = {
     "steer_right": ("right", "d"),
     "throttle": ("up", "w"),
     "brake": ("down", "s"),
-    Do.RESTART: ("r",),
-    Do.CAMERA: ("c",),
-    Do.RAYS: ("1",),
-    Do.REWARD: ("2",),
-    Do.INPUTS: ("3",),
-    Do.AGENT: ("4",),
-    Do.PHYSICS: ("5",),
-    Do.TIMING: ("6",),
-    Do.MAP: ("7",),
-    Do.GATES: ("8",),
-    Do.NAMES: ("9",),
-    Do.MUTE: ("m",),
-    Do.PAUSE: ("space", "p"),
-    Do.SLOWER: ("-", "[-]"),
-    Do.FASTER: ("=", "+", "[+]"),
-    Do.TICK: (".",),
-    Do.TICK_BACK: (",",),
-    Do.NEXT_EPISODE: ("n",),
-    Do.VARIATION: ("v",),
-    Do.WHEEL: ("t",),
-    Do.NEXT_CAR: ("tab",),
-    Do.PREVIOUS_CIRCUIT: ("page up",),
-    Do.NEXT_CIRCUIT: ("page down",),
-    Do.EPISODES: ("e",),
-    Do.KEEP: ("k",),
-    Do.LAYOUT: ("l",),
+    Command.RESTART: ("r",),
+    Command.CAMERA: ("c",),
+    Command.RAYS: ("1",),
+    Command.REWARD: ("2",),
+    Command.INPUTS: ("3",),
+    Command.AGENT: ("4",),
+    Command.PHYSICS: ("5",),
+    Command.TIMING: ("6",),
+    Command.MAP: ("7",),
+    Command.GATES: ("8",),
+    Command.NAMES: ("9",),
+    Command.MUTE: ("m",),
+    Command.PAUSE: ("space", "p"),
+    Command.SLOWER: ("-", "[-]"),
+    Command.FASTER: ("=", "+", "[+]"),
+    Command.TICK: (".",),
+    Command.TICK_BACK: (",",),
+    Command.NEXT_EPISODE: ("n",),
+    Command.VARIATION: ("v",),
+    Command.WHEEL: ("t",),
+    Command.NEXT_CAR: ("tab",),
+    Command.PREVIOUS_CIRCUIT: ("page up",),
+    Command.NEXT_CIRCUIT: ("page down",),
+    Command.EPISODES: ("e",),
+    Command.KEEP: ("k",),
+    Command.LAYOUT: ("l",),
 }
 """What the user may change."""
 
 FIXED: dict[str, tuple[str, ...]] = {
-    Do.UP: ("up",),
-    Do.DOWN: ("down",),
-    Do.LEFT: ("left",),
-    Do.RIGHT: ("right",),
-    Do.ACCEPT: ("return", "enter", "space"),
-    Do.BACK: ("escape", "backspace"),
-    Do.DELETE: ("delete",),
-    Do.HELP: ("f1", "h"),
-    Do.FULL_SCREEN: ("f11",),
-    Do.RECORD: ("f10",),
-    Do.SCREENSHOT: ("f12",),
+    Command.UP: ("up",),
+    Command.DOWN: ("down",),
+    Command.LEFT: ("left",),
+    Command.RIGHT: ("right",),
+    Command.ACCEPT: ("return", "enter", "space"),
+    Command.BACK: ("escape", "backspace"),
+    Command.DELETE: ("delete",),
+    Command.HELP: ("f1", "h"),
+    Command.FULL_SCREEN: ("f11",),
+    Command.RECORD: ("f10",),
+    Command.SCREENSHOT: ("f12",),
 }
 """What is the same for all, so that nobody can lock themselves out."""
 
@@ -66,32 +66,32 @@ NAMES = {
     "steer_right": "Steer right",
     "throttle": "Throttle",
     "brake": "Brake",
-    Do.RESTART: "Restart",
-    Do.CAMERA: "Camera",
-    Do.RAYS: "Rays",
-    Do.REWARD: "Reward",
-    Do.INPUTS: "Inputs",
-    Do.AGENT: "Agent",
-    Do.PHYSICS: "Physics",
-    Do.TIMING: "Timing",
-    Do.MAP: "Map",
-    Do.GATES: "Gates",
-    Do.NAMES: "Names",
-    Do.MUTE: "Sound on/off",
-    Do.PAUSE: "Stop and go on",
-    Do.SLOWER: "Slower",
-    Do.FASTER: "Faster",
-    Do.TICK: "One tick on",
-    Do.TICK_BACK: "One tick back",
-    Do.NEXT_EPISODE: "Next episode",
-    Do.VARIATION: "Deterministic or stochastic",
-    Do.WHEEL: "Take or leave the wheel",
-    Do.NEXT_CAR: "Follow another car",
-    Do.PREVIOUS_CIRCUIT: "Circuit before",
-    Do.NEXT_CIRCUIT: "Next circuit",
-    Do.EPISODES: "Episodes",
-    Do.KEEP: "Keep as a file",
-    Do.LAYOUT: "What training shows",
+    Command.RESTART: "Restart",
+    Command.CAMERA: "Camera",
+    Command.RAYS: "Rays",
+    Command.REWARD: "Reward",
+    Command.INPUTS: "Inputs",
+    Command.AGENT: "Agent",
+    Command.PHYSICS: "Physics",
+    Command.TIMING: "Timing",
+    Command.MAP: "Map",
+    Command.GATES: "Gates",
+    Command.NAMES: "Names",
+    Command.MUTE: "Sound on/off",
+    Command.PAUSE: "Stop and go on",
+    Command.SLOWER: "Slower",
+    Command.FASTER: "Faster",
+    Command.TICK: "One tick on",
+    Command.TICK_BACK: "One tick back",
+    Command.NEXT_EPISODE: "Next episode",
+    Command.VARIATION: "Deterministic or stochastic",
+    Command.WHEEL: "Take or leave the wheel",
+    Command.NEXT_CAR: "Follow another car",
+    Command.PREVIOUS_CIRCUIT: "Circuit before",
+    Command.NEXT_CIRCUIT: "Next circuit",
+    Command.EPISODES: "Episodes",
+    Command.KEEP: "Keep as a file",
+    Command.LAYOUT: "What training shows",
 }
 
 _SHOWN = {"return": "Enter", "escape": "Esc", "page up": "PgUp", "page down": "PgDn"}
@@ -102,10 +102,10 @@ def key_name(key: str) -> str:
     return _SHOWN.get(key, key.upper() if len(key) <= 3 and key != "up" else key.capitalize())
 
 
-def doing(bindings: Bindings, key: str) -> list[Do]:
+def doing(bindings: Bindings, key: str) -> list[Command]:
     """What a key does when it is pressed once."""
     every = {**FIXED, **{name: keys for name, keys in bindings.items() if name not in HELD}}
-    return [Do(name) for name, keys in every.items() if key in keys]
+    return [Command(name) for name, keys in every.items() if key in keys]
 
 
 def rebound(bindings: Bindings, name: str, key: str) -> dict[str, tuple[str, ...]]:

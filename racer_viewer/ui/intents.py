@@ -7,7 +7,7 @@ from enum import StrEnum, auto
 from pathlib import Path
 
 
-class Do(StrEnum):
+class Command(StrEnum):
     """Something to do once, when it is pressed."""
 
     UP = auto()
@@ -57,7 +57,7 @@ class Do(StrEnum):
 
 
 @dataclass(frozen=True)
-class Point:
+class MouseMove:
     """The mouse moved here [px]."""
 
     x: int
@@ -98,32 +98,32 @@ class Scroll:
 
 
 @dataclass(frozen=True)
-class Pressed:
+class KeyPress:
     """A key by its name, before it means anything: for choosing keys."""
 
     key: str
 
 
 @dataclass(frozen=True)
-class Typed:
+class TextInput:
     """Letters as the user's keyboard has them: for names."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Dropped:
+class FileDrop:
     """A file was dropped on the window."""
 
     path: Path
 
 
 @dataclass(frozen=True)
-class Close:
+class CloseWindow:
     """The window should close."""
 
 
-Intent = Do | Point | Click | Release | Drag | Scroll | Pressed | Typed | Dropped | Close
+Intent = Command | MouseMove | Click | Release | Drag | Scroll | KeyPress | TextInput | FileDrop | CloseWindow
 
 
 @dataclass(frozen=True)

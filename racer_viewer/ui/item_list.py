@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pygame
 
-from racer_viewer.ui.intents import Click, Do, Drag, Intent, Point, Scroll
+from racer_viewer.ui.intents import Click, Command, Drag, Intent, MouseMove, Scroll
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour, Theme
 
 
@@ -38,7 +38,7 @@ class Item:
 class Button(Item):
     """Does something when it is pressed. `note` is shown at its right."""
 
-    do: Callable[[], None] = lambda: None
+    on_press: Callable[[], None] = lambda: None
     note: str = ""
 
     @property
@@ -46,7 +46,7 @@ class Button(Item):
         return self.note
 
     def accept(self) -> None:
-        self.do()
+        self.on_press()
 
 
 @dataclass
@@ -57,12 +57,12 @@ class Row(Item):
     """
 
     cells: tuple[str, ...] = ()
-    do: Callable[[], None] = lambda: None
+    on_press: Callable[[], None] = lambda: None
     marked: bool | None = None
     on_mark: Callable[[bool], None] = lambda on: None
 
     def accept(self) -> None:
-        self.do()
+        self.on_press()
 
     def change(self, by: int) -> None:
         if self.marked is not None:
@@ -76,7 +76,7 @@ class Choice(Item):
 
     options: Sequence[str] = ()
     chosen: int = 0
-    changed: Callable[[int], None] = lambda number: None
+    on_change: Callable[[int], None] = lambda number: None
 
     @property
     def value(self) -> str:
@@ -88,7 +88,7 @@ class Choice(Item):
     def change(self, by: int) -> None:
         if self.options:
             self.chosen = (self.chosen + by) % len(self.options)
-            self.changed(self.chosen)
+            self.on_change(self.chosen)
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Slider(Item):
     step: float = 0.1
     number: float = 0.0
     unit: str = ""
-    changed: Callable[[float], None] = lambda number: None
+    on_change: Callable[[float], None] = lambda number: None
 
     @property
     def value(self) -> str:
@@ -123,11 +123,11 @@ class Slider(Item):
         number = round(min(self.high, max(self.low, number)), 6)
         if number != self.number:
             self.number = number
-            self.changed(number)
+            self.on_change(number)
 
 
 def toggle(label: str, on: bool, changed: Callable[[bool], None], hint: str = "") -> Choice:
-    return Choice(label, hint, options=("off", "on"), chosen=int(on), changed=lambda number: changed(bool(number)))
+    return Choice(label, hint, options=("off", "on"), chosen=int(on), on_change=lambda number: changed(bool(number)))
 
 
 ROW_HEIGHT, ROW_GAP = 38, 5
@@ -154,6 +154,16 @@ class Column:
     right: bool = False
 
 
+@dataclass
+class ItemRects:
+    """Rectangles that an item was drawn in [px]; `value`, `slider` and `mark` are None where the item has none."""
+
+    row: pygame.Rect
+    value: pygame.Rect | None = None
+    slider: pygame.Rect | None = None
+    mark: pygame.Rect | None = None
+
+
 class ItemList:
     """Some lines, of which one is chosen. What does not fit is scrolled to.
 
@@ -165,11 +175,8 @@ class ItemList:
         self.columns = tuple(columns)
         self._chosen = 0
         self._first = 0
-        self._rows: dict[int, pygame.Rect] = {}
-        """Where the visible items were drawn."""
-        self._sliders: dict[int, pygame.Rect] = {}
-        self._values: dict[int, pygame.Rect] = {}
-        self._marks: dict[int, pygame.Rect] = {}
+        self._drawn: dict[int, ItemRects] = {}
+        """Maps the index of each visible item to its rectangles."""
         self._plates: dict[tuple[int, int], pygame.Surface] = {}
         self._fitted: dict[tuple[str, int, float], str] = {}
 
@@ -182,20 +189,31 @@ class ItemList:
         """The chosen one."""
         return self.items[self.chosen] if self.items else None
 
+    def find(self, label: str) -> Item:
+        """Return the first item with this label; raise LookupError if there is none."""
+        for item in self.items:
+            if item.label == label:
+                return item
+        raise LookupError(f"{label!r} is not among {[item.label for item in self.items]}")
+
+    def rects_of(self, item: Item) -> ItemRects | None:
+        """Return where an item was drawn last; None if it is scrolled out of view."""
+        return next((rects for number, rects in self._drawn.items() if self.items[number] is item), None)
+
     def handle(self, intent: Intent) -> bool:
         """Whether the intent meant something here."""
         if not self.items:
             return False
         match intent:
-            case Do.UP | Do.DOWN:
-                self._chosen = (self.chosen + (1 if intent == Do.DOWN else -1)) % len(self.items)
-            case Do.LEFT | Do.RIGHT:
-                self._change(1 if intent == Do.RIGHT else -1)
-            case Do.ACCEPT:
+            case Command.UP | Command.DOWN:
+                self._chosen = (self.chosen + (1 if intent == Command.DOWN else -1)) % len(self.items)
+            case Command.LEFT | Command.RIGHT:
+                self._change(1 if intent == Command.RIGHT else -1)
+            case Command.ACCEPT:
                 self._press()
             case Scroll(steps=steps):
                 self._chosen = min(len(self.items) - 1, max(0, self.chosen - (1 if steps > 0 else -1)))
-            case Point(x, y):
+            case MouseMove(x, y):
                 return self._point(x, y)
             case Click(x, y):
                 return self._click(x, y)
@@ -212,15 +230,14 @@ class ItemList:
         visible = max(1, (area.height - header + gap) // (height + gap))
         self._first = min(max(self._first, self.chosen - visible + 1), self.chosen)
         self._first = max(0, min(self._first, len(self.items) - visible))
-        for places in (self._rows, self._sliders, self._values, self._marks):
-            places.clear()
+        self._drawn.clear()
         shown = range(self._first, min(len(self.items), self._first + visible))
         y = area.y
         for number in shown:
             if header and isinstance(self.items[number], Row):
                 self._draw_header(surface, theme, pygame.Rect(area.x, y, area.width, header))
                 y, header = y + header, 0
-            self._rows[number] = pygame.Rect(area.x, y, area.width, height)
+            self._drawn[number] = ItemRects(pygame.Rect(area.x, y, area.width, height))
             self._draw_row(surface, theme, number)
             y += height + gap
         if self.items and len(shown) < len(self.items):
@@ -228,7 +245,7 @@ class ItemList:
         return y - gap - area.y
 
     def _draw_row(self, surface: pygame.Surface, theme: Theme, number: int) -> None:
-        item, row = self.items[number], self._rows[number]
+        item, row = self.items[number], self._drawn[number].row
         palette = theme.palette
         chosen = number == self.chosen
         colour = palette.on_accent if chosen else palette.text
@@ -245,39 +262,39 @@ class ItemList:
         right = row.right - inset
         if item.value:
             right = self._draw_value(surface, theme, number, colour)
-        label = theme.text(theme.fitting(item.label, right - row.x - 2 * inset), TEXT, colour)
+        label = theme.text(theme.truncate(item.label, right - row.x - 2 * inset), TEXT, colour)
         surface.blit(label, (row.x + inset, row.centery - label.get_height() // 2))
 
     def _draw_header(self, surface: pygame.Surface, theme: Theme, area: pygame.Rect) -> None:
-        for column, (x, width) in zip(self.columns, self._places(theme, area), strict=True):
+        for column, (x, width) in zip(self.columns, self.column_spans(theme, area), strict=True):
             title = self._fitting(theme, column.title, width, TEXT_SMALL)
             text = theme.text(title, TEXT_SMALL, theme.palette.faint)
             left = x + width - text.get_width() if column.right else x
             surface.blit(text, (left, area.centery - text.get_height() // 2))
 
     def _draw_cells(self, surface: pygame.Surface, theme: Theme, number: int, colour: Colour) -> None:
-        item, row = self.items[number], self._rows[number]
+        item, row = self.items[number], self._drawn[number].row
         assert isinstance(item, Row)
         if item.marked is not None:
             self._draw_mark(surface, theme, number, colour)
         words = (item.label, *item.cells)
-        for column, word, (x, width) in zip(self.columns, words, self._places(theme, row), strict=False):
+        for column, word, (x, width) in zip(self.columns, words, self.column_spans(theme, row), strict=False):
             text = theme.text(self._fitting(theme, word, width, TEXT), TEXT, colour)
             left = x + width - text.get_width() if column.right else x
             surface.blit(text, (left, row.centery - text.get_height() // 2))
 
     def _draw_mark(self, surface: pygame.Surface, theme: Theme, number: int, colour: Colour) -> None:
         """A box, with a tick in it if the row is marked. A click near it is meant for it."""
-        item, row = self.items[number], self._rows[number]
+        item, row = self.items[number], self._drawn[number].row
         size = theme.px(MARK_SIZE)
         box = pygame.Rect(row.x + theme.px(INSET), row.centery - size // 2, size, size)
         pygame.draw.rect(surface, colour, box, theme.px(1.5), border_radius=theme.px(4))
         if isinstance(item, Row) and item.marked:
             points = [(box.x + x * size, box.y + y * size) for x, y in TICK]
             pygame.draw.lines(surface, colour, False, points, theme.px(3))
-        self._marks[number] = pygame.Rect(row.x, row.y, box.right + theme.px(COLUMN_GAP // 2) - row.x, row.height)
+        self._drawn[number].mark = pygame.Rect(row.x, row.y, box.right + theme.px(COLUMN_GAP // 2) - row.x, row.height)
 
-    def _places(self, theme: Theme, row: pygame.Rect) -> list[tuple[int, int]]:
+    def column_spans(self, theme: Theme, row: pygame.Rect) -> list[tuple[int, int]]:
         """Where the columns are within a row, and how wide [px]."""
         gap = theme.px(COLUMN_GAP)
         x, right = row.x + theme.px(INSET), row.right - theme.px(INSET)
@@ -293,24 +310,24 @@ class ItemList:
         if key not in self._fitted:
             if len(self._fitted) >= FITTED_KEPT:
                 self._fitted.clear()
-            self._fitted[key] = theme.fitting(text, width, size)
+            self._fitted[key] = theme.truncate(text, width, size)
         return self._fitted[key]
 
     def _draw_value(self, surface: pygame.Surface, theme: Theme, number: int, colour: Colour) -> int:
         """At the right of a row; returns where it begins."""
-        item, row = self.items[number], self._rows[number]
+        item, row = self.items[number], self._drawn[number].row
         right = row.right - theme.px(INSET)
         text = f"‹  {item.value}  ›" if isinstance(item, Choice) and len(item.options) > 1 else item.value
-        text = theme.fitting(text, row.width * 2 // 3)
+        text = theme.truncate(text, row.width * 2 // 3)
         value = theme.text(text, TEXT, colour)
         left = right - value.get_width()
         surface.blit(value, (left, row.centery - value.get_height() // 2))
-        self._values[number] = pygame.Rect(left, row.y, value.get_width(), row.height)
+        self._drawn[number].value = pygame.Rect(left, row.y, value.get_width(), row.height)
         if isinstance(item, Slider):
             width = theme.px(TRACK_WIDTH)
             left = right - theme.width("100 %") - theme.px(INSET) - width
             track = pygame.Rect(left, row.centery - theme.px(TRACK_HEIGHT) // 2, width, theme.px(TRACK_HEIGHT))
-            self._sliders[number] = track.inflate(theme.px(12), row.height - track.height)
+            self._drawn[number].slider = track.inflate(theme.px(12), row.height - track.height)
             pygame.draw.rect(surface, theme.palette.line, track, border_radius=track.height // 2)
             filled = pygame.Rect(track.topleft, (round(track.width * item.share), track.height))
             pygame.draw.rect(surface, colour, filled, border_radius=track.height // 2)
@@ -337,7 +354,7 @@ class ItemList:
             item.change(by)
 
     def _at(self, x: int, y: int) -> int | None:
-        return next((number for number, row in self._rows.items() if row.collidepoint(x, y)), None)
+        return next((number for number, rects in self._drawn.items() if rects.row.collidepoint(x, y)), None)
 
     def _point(self, x: int, y: int) -> bool:
         number = self._at(x, y)
@@ -350,18 +367,18 @@ class ItemList:
             return False
         if self._slide(x, y):
             return True
-        mark = self._marks.get(self.chosen)
-        if mark is not None and mark.collidepoint(x, y):
+        rects = self._drawn[self.chosen]
+        if rects.mark is not None and rects.mark.collidepoint(x, y):
             self._change(1)
-        elif isinstance(self.item, Choice):
-            value = self._values[self.chosen]
-            self._change(-1 if value.x <= x < value.centerx else 1)
+        elif isinstance(self.item, Choice) and rects.value is not None:
+            self._change(-1 if rects.value.x <= x < rects.value.centerx else 1)
         else:
             self._press()
         return True
 
     def _slide(self, x: int, y: int) -> bool:
-        item, track = self.item, self._sliders.get(self.chosen)
+        item, rects = self.item, self._drawn.get(self.chosen)
+        track = rects.slider if rects is not None else None
         if not isinstance(item, Slider) or track is None or not track.collidepoint(x, y):
             return False
         item.move_to(min(1.0, max(0.0, (x - track.x) / track.width)))

@@ -15,7 +15,7 @@ BAR_WIDTH, BAR_HEIGHT = 420, 10
 """Of a progress bar in the middle of a window, at scale 1 [px]."""
 STATUS_HEIGHT = 26
 """At scale 1 [px]."""
-Words = Sequence[tuple[str, Colour]]
+ColouredWords = Sequence[tuple[str, Colour]]
 CAP = (46, 54, 60)
 CAP_EDGE = (84, 94, 100)
 SHADE = (6, 9, 12)
@@ -27,7 +27,7 @@ _ARROWS = {
 }
 
 
-def key_cap(surface: pygame.Surface, theme: Theme, name: str, x: int, centre: int) -> int:
+def draw_key_cap(surface: pygame.Surface, theme: Theme, name: str, x: int, centre: int) -> int:
     """A key as it looks on a keyboard; returns its width. Several names with blanks between are several keys."""
     start = x
     for part in name.split():
@@ -64,7 +64,7 @@ def key_cap_width(theme: Theme, name: str) -> int:
     return width
 
 
-def footer(surface: pygame.Surface, theme: Theme, keys: Sequence[tuple[str, str]]) -> None:
+def draw_footer(surface: pygame.Surface, theme: Theme, keys: Sequence[tuple[str, str]]) -> None:
     """The keys of a screen along the bottom; those that do not fit are left to the help."""
     height = theme.px(FOOTER_HEIGHT)
     area = pygame.Rect(0, surface.get_height() - height, surface.get_width(), height)
@@ -74,13 +74,13 @@ def footer(surface: pygame.Surface, theme: Theme, keys: Sequence[tuple[str, str]
         width = key_cap_width(theme, key) + theme.px(4) + theme.width(does, TEXT_SMALL)
         if x + width > area.width - theme.px(MARGIN):
             break
-        key_cap(surface, theme, key, x, area.centery)
+        draw_key_cap(surface, theme, key, x, area.centery)
         text = theme.text(does, TEXT_SMALL, theme.palette.faint)
         surface.blit(text, (x + width - text.get_width(), area.centery - text.get_height() // 2))
         x += width + theme.px(20)
 
 
-def status_line(surface: pygame.Surface, theme: Theme, left: Words, right: Words = ()) -> None:
+def draw_status_line(surface: pygame.Surface, theme: Theme, left: ColouredWords, right: ColouredWords = ()) -> None:
     """A dark line along the top. Where there is no room for all, the words at the left are cut."""
     height, gap, margin = theme.px(STATUS_HEIGHT), theme.px(18), theme.px(MARGIN)
     surface.blit(shade((surface.get_width(), height), 190), (0, 0))
@@ -92,13 +92,13 @@ def status_line(surface: pygame.Surface, theme: Theme, left: Words, right: Words
         end -= gap
     x = margin
     for text, colour in left:
-        fitting = theme.fitting(text, end - x, TEXT_SMALL) if end > x else ""
+        fitting = theme.truncate(text, end - x, TEXT_SMALL) if end > x else ""
         words = theme.text(fitting, TEXT_SMALL, colour)
         surface.blit(words, (x, (height - words.get_height()) // 2))
         x += words.get_width() + gap
 
 
-def heading(surface: pygame.Surface, theme: Theme, title: str, subtitle: str = "") -> int:
+def draw_heading(surface: pygame.Surface, theme: Theme, title: str, subtitle: str = "") -> int:
     """At the top left; returns where it ends [px]."""
     x, y = theme.px(MARGIN * 3), theme.px(MARGIN * 2.2)
     text = theme.text(title, TEXT_LARGE)
@@ -107,13 +107,13 @@ def heading(surface: pygame.Surface, theme: Theme, title: str, subtitle: str = "
     pygame.draw.rect(surface, theme.palette.accent, (x, y + theme.px(4), theme.px(44), theme.px(4)))
     y += theme.px(16)
     if subtitle:
-        line = theme.text(theme.fitting(subtitle, surface.get_width() - 2 * x), TEXT, theme.palette.faint)
+        line = theme.text(theme.truncate(subtitle, surface.get_width() - 2 * x), TEXT, theme.palette.faint)
         surface.blit(line, (x, y))
         y += line.get_height()
     return y + theme.px(PADDING)
 
 
-def centred(
+def draw_centred(
     surface: pygame.Surface, theme: Theme, text: str, y: int, size: int = TEXT_HUGE, colour: Colour | None = None
 ) -> None:
     """A line in the middle, with a dark edge so that it can be read on anything."""
@@ -126,7 +126,7 @@ def centred(
     surface.blit(line, (x, y))
 
 
-def progress_bar(surface: pygame.Surface, theme: Theme, centre: tuple[int, int], width: int, share: float) -> None:
+def draw_progress_bar(surface: pygame.Surface, theme: Theme, centre: tuple[int, int], width: int, share: float) -> None:
     """How far something is, 0 to 1; a little is always there."""
     bar = pygame.Rect(0, 0, width, theme.px(BAR_HEIGHT))
     bar.center = centre
@@ -135,7 +135,7 @@ def progress_bar(surface: pygame.Surface, theme: Theme, centre: tuple[int, int],
     pygame.draw.rect(surface, theme.palette.accent, bar, border_radius=bar.height // 2)
 
 
-def toast(surface: pygame.Surface, theme: Theme, text: str) -> None:
+def draw_toast(surface: pygame.Surface, theme: Theme, text: str) -> None:
     """A message over everything, near the bottom."""
     width = min(surface.get_width() - 4 * theme.px(MARGIN), theme.px(760))
     lines = theme.wrapped(text, width - 2 * theme.px(PADDING))

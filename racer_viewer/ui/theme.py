@@ -16,7 +16,7 @@ EM = 0.6875
 """Height of an em, of the size that is asked for: as pygame's fonts take it."""
 
 
-class Face:
+class Font:
     """pygame's own typeface. All lines of one size have the same height and baseline."""
 
     def __init__(self, size: int) -> None:
@@ -95,16 +95,16 @@ class Theme:
 
     def __init__(self, scale: float = 1.0, palette: Palette = ORDINARY) -> None:
         self.scale, self.palette = scale, palette
-        self._fonts: dict[int, Face] = {}
+        self._fonts: dict[int, Font] = {}
         self._texts: OrderedDict[tuple[str, int, Colour], pygame.Surface] = OrderedDict()
 
     def px(self, length: float) -> int:
         """A length at scale 1 in pixels of this one."""
         return max(1, round(length * self.scale))
 
-    def font(self, size: int = TEXT) -> Face:
+    def font(self, size: int = TEXT) -> Font:
         if size not in self._fonts:
-            self._fonts[size] = Face(self.px(size))
+            self._fonts[size] = Font(self.px(size))
         return self._fonts[size]
 
     def text(self, text: str, size: int = TEXT, colour: Colour | None = None) -> pygame.Surface:
@@ -124,7 +124,7 @@ class Theme:
     def line_height(self, size: int = TEXT) -> int:
         return self.font(size).get_height()
 
-    def fitting(self, text: str, width: int, size: int = TEXT) -> str:
+    def truncate(self, text: str, width: int, size: int = TEXT) -> str:
         """The text, or its beginning with an ellipsis where it is wider than so many pixels."""
         if self.width(text, size) <= width:
             return text

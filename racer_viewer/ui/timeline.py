@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 import pygame
 
-from racer_viewer.ui.intents import Click, Drag, Intent, Point, Release, Scroll
+from racer_viewer.ui.intents import Click, Drag, Intent, MouseMove, Release, Scroll
 from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_SMALL, Colour, Theme
 
 HEIGHT, WARNING_HEIGHT = 58, 20
@@ -40,17 +40,17 @@ ICONS: dict[str, tuple[tuple[tuple[float, float], ...], ...]] = {
 """Polygons, in parts of the button's radius: what pressing it does."""
 
 
-class State(Enum):
-    GOES = auto()
-    STANDS = auto()
+class PlayState(Enum):
+    PLAYING = auto()
+    PAUSED = auto()
     ENDED = auto()
 
 
-BUTTONS = {State.GOES: "stand", State.STANDS: "go", State.ENDED: "again"}
+BUTTONS = {PlayState.PLAYING: "stand", PlayState.PAUSED: "go", PlayState.ENDED: "again"}
 
 
 @dataclass(frozen=True)
-class Mark:
+class TimelineMark:
     """Something at a place: a line with its label left of it, above the rail, or a small stroke below the rail.
 
     Where there is no room for all labels, those of marks with a colour of their own go first.
@@ -73,9 +73,9 @@ class Timeline:
         self, length: int, words: Callable[[int], str], on_move: Callable[[int], None], on_press: Callable[[], None]
     ) -> None:
         self.length = max(1, length)
-        self.marks: Sequence[Mark] = ()
+        self.marks: Sequence[TimelineMark] = ()
         self.place = 0
-        self.state = State.GOES
+        self.state = PlayState.PLAYING
         self.speed = ""
         self.caption, self.caption_colour = "", (0, 0, 0)
         """What is seen, with a dot of this colour."""
@@ -103,6 +103,11 @@ class Timeline:
         """Where places are, as it was drawn last."""
         return self._rail
 
+    @property
+    def button(self) -> pygame.Rect:
+        """Rectangle of the play button, as it was drawn last."""
+        return self._button
+
     def handle(self, intent: Intent) -> bool:
         """Whether it was for it. What began here stays here, wherever the mouse is dragged to."""
         match intent:
@@ -115,7 +120,7 @@ class Timeline:
             case Release():
                 held, self.held, self._dragged = self.held, False, False
                 return held
-            case Point(x, y):
+            case MouseMove(x, y):
                 self.held = self._dragged = False
                 self._pointed = x if self._area.collidepoint(x, y) and self._is_on_rail(x) else None
                 return False
@@ -212,7 +217,7 @@ class Timeline:
         width = theme.px(1.5)
         self._plate.fill(colour, (x - width // 2, theme.px(top), width, theme.px(bottom) - theme.px(top)))
 
-    def _draw_label(self, theme: Theme, mark: Mark, x: int, taken: list[pygame.Rect]) -> bool:
+    def _draw_label(self, theme: Theme, mark: TimelineMark, x: int, taken: list[pygame.Rect]) -> bool:
         """Whether there was room for it."""
         text = theme.text(mark.label, TEXT_SMALL, mark.colour or theme.palette.text)
         place = text.get_rect(topright=(x - theme.px(LABEL_GAP), theme.px(LABEL_TOP)))
@@ -228,7 +233,7 @@ class Timeline:
             return
         x, y = self._words_left(theme), theme.px(HEIGHT) - theme.px(1)
         room = self._area.width - x - theme.px(MARGIN)
-        text = theme.text(theme.fitting(self.warning, room, TEXT_SMALL), TEXT_SMALL, theme.palette.accent)
+        text = theme.text(theme.truncate(self.warning, room, TEXT_SMALL), TEXT_SMALL, theme.palette.accent)
         self._plate.blit(text, (x, y))
         middle, size = self._button.centerx, theme.px(7)
         centre = y + text.get_height() // 2
@@ -268,7 +273,7 @@ class Timeline:
         """As the theme fits it; measured again only when something has changed."""
         asked = text, width, theme
         if self._fitted.get(name, ((), ""))[0] != asked:
-            self._fitted[name] = asked, theme.fitting(text, width, TEXT_SMALL)
+            self._fitted[name] = asked, theme.truncate(text, width, TEXT_SMALL)
         return self._fitted[name][1]
 
     def _draw_place(self, surface: pygame.Surface, theme: Theme) -> None:

@@ -35,13 +35,13 @@ class Driven(DrivingScreen):
 
 def test_a_stage_without_a_window_has_the_settings_and_is_silent(tmp_path: Path) -> None:
     SettingsFile(tmp_path).save(Settings(units="mph"))
-    stage = offscreen_stage(tmp_path)
-    assert stage.settings.units == "mph"
-    assert stage.data == tmp_path
-    assert not stage.room.ready
-    stage.speaker.play("accept")
-    stage.speaker.resume()
-    assert stage.speaker.playing == {}
+    context = offscreen_stage(tmp_path)
+    assert context.settings.units == "mph"
+    assert context.data == tmp_path
+    assert not context.warmup.ready
+    context.sound.play("accept")
+    context.sound.resume()
+    assert context.sound.playing == {}
 
 
 def test_the_first_frame_is_the_screen_as_it_is_and_each_other_one_a_tick_later(
@@ -71,15 +71,15 @@ def test_a_screen_that_fails_leaves_nothing(tmp_path: Path, folder: Path, ten_se
 
 
 def test_an_agent_is_filmed_from_the_first_tick_on(tmp_path: Path, folder: Path) -> None:
-    stage = offscreen_stage(tmp_path)
-    stage.room.wait()
-    open_watch(stage, bundled_models()[:1], "track-01")
-    screen = stage.top
+    context = offscreen_stage(tmp_path)
+    context.warmup.wait()
+    open_watch(context, bundled_models()[:1], "track-01")
+    screen = context.top
     assert isinstance(screen, DrivingScreen)
     film_screen(screen, folder / "a.gif", SMALL, 60)
     assert watch(folder / "a.gif").seconds == 1.0
     assert int(screen.after.car["step_count"]) == 59
-    stage.quit()
+    context.quit()
 
 
 def test_a_lap_that_cannot_be_filmed_gives_its_reason(folder: Path) -> None:

@@ -31,7 +31,7 @@ LIMIT = 3000
 
 
 def watching(person: Person) -> DrivingScreen:
-    open_watch(person.app.stage, bundled_models()[:1], "track-01")
+    open_watch(person.app.context, bundled_models()[:1], "track-01")
     return person.top(DrivingScreen)
 
 
@@ -46,10 +46,10 @@ def wait_for_film(person: Person) -> Path:
     """Until the film is made; returns where it is said to be."""
     person.top(FilmScreen)
     for _ in range(LIMIT):
-        if not isinstance(person.app.stage.top, FilmScreen):
+        if not isinstance(person.app.context.top, FilmScreen):
             break
         person.frames()
-    said = person.app.stage.said
+    said = person.app.context.notice
     assert "saved as" in said, said
     return Path(said.split("saved as ")[1])
 
@@ -62,7 +62,7 @@ def roll_of(person: Person) -> Roll:
 
 
 def window_look(person: Person, size: tuple[int, int] = WINDOW) -> FilmLook:
-    return FilmLook(size=size, shown=person.app.stage.settings.overlays)
+    return FilmLook(size=size, shown=person.app.context.settings.overlays)
 
 
 def ticks(moments: list[InterpolatedFrame]) -> list[int]:
@@ -164,7 +164,7 @@ def test_without_ffmpeg_it_is_a_gif_of_modest_size(person: Person, monkeypatch: 
 
 def test_where_nothing_drives_it_is_told_when_f10_works(person: Person) -> None:
     person.press("f10")
-    assert "while a car is on the road" in person.app.stage.said
+    assert "while a car is on the road" in person.app.context.notice
     person.choose("Settings")
     person.press("f10")
     person.frames(3)
@@ -232,7 +232,7 @@ def test_the_tick_that_ends_a_drive_is_in_the_film(person: Person) -> None:
     def show_and_end(snapshot: Snapshot) -> None:
         show(snapshot)
         if snapshot.car["step_count"] == 5:
-            person.app.stage.push(MessageScreen(person.app.stage, "Results", ""))
+            person.app.context.push(MessageScreen(person.app.context, "Results", ""))
 
     screen.show = show_and_end  # type: ignore[method-assign]
     press_record(person)
@@ -262,7 +262,7 @@ def test_a_full_roll_makes_the_film_and_says_why(person: Person, monkeypatch: py
     press_record(person)
     person.frames(11)
     person.top(FilmScreen)
-    assert "at most" in person.app.stage.said
+    assert "at most" in person.app.context.notice
     assert watch(wait_for_film(person)).frames == 12
 
 
@@ -276,7 +276,7 @@ def test_escape_cancels_and_leaves_nothing(person: Person) -> None:
         person.frames()
     assert ffmpegs(person.data) or sys.platform != "linux"
     person.press("escape")
-    assert person.app.stage.top is screen
+    assert person.app.context.top is screen
     assert nothing_in(person.data / "films")
     person.app.close()
     assert nothing_in(person.data / "films")
@@ -294,7 +294,7 @@ def test_closing_the_window_loses_nothing(when: str, person: Person, capsys: pyt
             person.frames()
     pygame.event.post(pygame.event.Event(pygame.QUIT))
     person.frames()
-    assert person.app.stage.top is None
+    assert person.app.context.top is None
     person.app.close()
     (path,) = (person.data / "films").iterdir()
     assert watch(path).frames == 21
@@ -331,7 +331,7 @@ def test_a_film_that_fails_is_a_message_and_the_drive_goes_on(person: Person, mo
     assert "No space left" in person.top(MessageScreen).text
     assert nothing_in(person.data / "films")
     person.press("return")
-    assert person.app.stage.top is screen
+    assert person.app.context.top is screen
     person.app.close()
 
 

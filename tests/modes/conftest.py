@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from eyes import SCREEN
-from person import Person
-from xvfb_screen import XvfbScreen
+
+from tests.modes.eyes import SCREEN
+from tests.modes.person import Person
+from tests.modes.xvfb_screen import XvfbScreen
 
 
 @pytest.fixture

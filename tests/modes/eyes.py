@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pygame
 from numpy.typing import NDArray
-from xvfb_screen import XvfbScreen
 
 from racer_env.engine import CAR, Track
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
+from tests.modes.xvfb_screen import XvfbScreen
 
 WINDOW = (1280, 720)
 SCREEN = (1400, 900)

@@ -25,7 +25,7 @@ class Person:
     def __init__(self, data: Path) -> None:
         self.data = data
         self.app = App(data)
-        self.app.stage.room.wait()
+        self.app.context.warmup.wait()
 
     def frames(self, count: int = 1, seconds: float = FRAME) -> None:
         for _ in range(count):
@@ -41,13 +41,13 @@ class Person:
         """The window goes on as it does in its own loop."""
         end = time.monotonic() + LIMIT
         while not condition():
-            assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}: {self.app.stage.said}"
+            assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}: {self.app.context.notice}"
             self.frames()
             time.sleep(0.01)
 
     def until_top(self, kind: type[Kind]) -> Kind:
         """Wait until a screen of this kind is on top."""
-        self.until(lambda: isinstance(self.app.stage.top, kind), kind.__name__)
+        self.until(lambda: isinstance(self.app.context.top, kind), kind.__name__)
         return self.top(kind)
 
     def hold(self, *keys: str) -> None:
@@ -75,7 +75,7 @@ class Person:
 
     def scroll(self, steps: int, x: int, y: int) -> None:
         """With the mouse here; nothing else is told of where it is."""
-        self.app.stage.top.handle(Scroll(steps, x, y))  # type: ignore[union-attr]
+        self.app.context.top.handle(Scroll(steps, x, y))  # type: ignore[union-attr]
         self.frames()
 
     def click(self, x: int, y: int, button: int = pygame.BUTTON_LEFT) -> None:
@@ -88,6 +88,20 @@ class Person:
         pygame.event.post(pygame.event.Event(pygame.MOUSEBUTTONDOWN, pos=(x, y), button=button))
         self.frames()
 
+    def click_item(self, label: str) -> None:
+        """Click a line of the list on top."""
+        self.click(*self._item_centre(label))
+
+    def point_at_item(self, label: str) -> None:
+        """Move the mouse over a line of the list on top."""
+        self.point(*self._item_centre(label))
+
+    def _item_centre(self, label: str) -> tuple[int, int]:
+        listed = self.app.context.top.list  # type: ignore[union-attr]
+        rects = listed.rects_of(listed.find(label))
+        assert rects is not None, f"{label} is scrolled out of view"
+        return tuple(rects.row.center)
+
     def pad(self, button: int) -> None:
         pygame.event.post(pygame.event.Event(pygame.CONTROLLERBUTTONDOWN, button=button, instance_id=0))
         self.frames()
@@ -98,16 +112,15 @@ class Person:
         self.press("return")
 
     def go_to(self, label: str) -> None:
-        listed = self.app.stage.top.list  # type: ignore[union-attr]
-        labels = [item.label for item in listed.items]
-        assert label in labels, f"{label} is not among {labels}"
-        while listed.item.label != label:
+        listed = self.app.context.top.list  # type: ignore[union-attr]
+        wanted = listed.find(label)
+        while listed.item is not wanted:
             self.press("down")
 
     def top(self, kind: type[Kind]) -> Kind:
         """The screen on top, which must be of this kind."""
-        top = self.app.stage.top
-        assert isinstance(top, kind), f"{type(top).__name__} is on top: {self.app.stage.said}"
+        top = self.app.context.top
+        assert isinstance(top, kind), f"{type(top).__name__} is on top: {self.app.context.notice}"
         return top
 
     def picture(self) -> pygame.Surface:

@@ -4,12 +4,12 @@ import time
 from threading import Event
 
 import pytest
-from person import Person
 
 from racer_env.errors import RacerError
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.waiting import BackgroundTask, OpeningScreen, open_in_background
+from tests.modes.person import Person
 
 LIMIT = 20.0
 
@@ -47,14 +47,14 @@ def test_what_nobody_wants_any_more_is_undone(late: bool) -> None:
 
 
 def test_a_screen_comes_when_its_content_is_there_and_esc_gives_it_up(person: Person) -> None:
-    stage, go, undone = person.app.stage, Event(), Event()
+    context, go, undone = person.app.context, Event(), Event()
 
     def begin() -> None:
         open_in_background(
-            stage,
+            context,
             "Opening",
             lambda: go.wait(LIMIT),
-            lambda result: MessageScreen(stage, "Here", str(result)),
+            lambda result: MessageScreen(context, "Here", str(result)),
             lambda result: undone.set(),
         )
 
@@ -73,6 +73,6 @@ def test_what_cannot_be_opened_is_a_message(person: Person) -> None:
     def fail() -> int:
         raise RacerError("there is nothing to open")
 
-    stage = person.app.stage
-    open_in_background(stage, "Opening", fail, lambda result: MenuScreen(stage), lambda result: None)
+    context = person.app.context
+    open_in_background(context, "Opening", fail, lambda result: MenuScreen(context), lambda result: None)
     assert "nothing to open" in person.until_top(MessageScreen).text

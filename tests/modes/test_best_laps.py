@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from person import Person
-from run_folders import make_story
 
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.panels import words_of
@@ -13,6 +11,8 @@ from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.run_history import RunEvent, RunHistory
+from tests.modes.person import Person
+from tests.modes.run_folders import make_story
 
 LAPS = np.array([[100.0, 6.5], [200.0, 12.25], [300.0, 12.0]])
 ONE = RunHistory(laps=LAPS, circuits=("track-01",), lap_circuits=np.zeros(3))
@@ -54,15 +54,15 @@ def test_a_faster_lap_of_another_policy_is_not_taken_for_that_of_the_one_that_is
         {"what": "laps", "laps": [[150_000, 6.5, 0]], "sectors": []},
     ]
     folder = make_story(person.data, "told", lines)
-    open_run(person.app.stage, folder)
+    open_run(person.app.context, folder)
     train = person.until_top(TrainScreen)
     assert "fastest lap 6.50 s, best policy 7.25 s" in [words for words, _ in words_of(train)]
-    end = TrainEndScreen(person.app.stage, train)
+    end = TrainEndScreen(person.app.context, train)
     assert "best policy after 100k steps: 7.25 s; fastest lap 6.50 s" in end.subtitle
     assert end.list.items[0].hint == "You against its best policy, after 100k steps"
-    person.app.stage.pop()
-    runs = RunsScreen(person.app.stage)
-    person.app.stage.push(runs)
+    person.app.context.pop()
+    runs = RunsScreen(person.app.context)
+    person.app.context.push(runs)
     person.until(lambda: runs.list.items[0].label == "told", "the list")
     assert runs.list.items[0].cells[3] == "6.50"  # type: ignore[attr-defined]
     assert runs.list.items[0].hint == "best policy after 100k steps: 7.25 s"

@@ -2,12 +2,12 @@
 
 import pygame
 import pytest
-from person import FRAME, Person
 
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.app.window import CRASH_TITLE
 from racer_viewer.modes.screen import MessageScreen, Screen
 from racer_viewer.ui.intents import Controls
+from tests.modes.person import FRAME, Person
 
 
 class BrokenScreen(Screen):
@@ -16,7 +16,7 @@ class BrokenScreen(Screen):
     def tick(self, controls: Controls) -> None:
         raise ZeroDivisionError("the third wheel has no circumference")
 
-    def closed(self) -> None:
+    def on_close(self) -> None:
         raise ZeroDivisionError("it still has none")
 
 
@@ -26,9 +26,9 @@ class BrokenMessage(MessageScreen):
 
 
 def test_the_report_is_named_on_screen_and_the_menu_goes_on(person: Person, capfd: pytest.CaptureFixture[str]) -> None:
-    person.app.stage.push(BrokenScreen(person.app.stage))
+    person.app.context.push(BrokenScreen(person.app.context))
     person.app.frame_or_crash(FRAME)
-    told = person.app.stage.top
+    told = person.app.context.top
     assert isinstance(told, MessageScreen)
     assert told.title == CRASH_TITLE
     [report] = (person.data / "logs").iterdir()
@@ -39,20 +39,20 @@ def test_the_report_is_named_on_screen_and_the_menu_goes_on(person: Person, capf
     assert "third wheel" in capfd.readouterr().err
     person.frames(3)
     person.press("return")
-    assert isinstance(person.app.stage.top, MenuScreen)
+    assert isinstance(person.app.context.top, MenuScreen)
 
 
 def test_without_a_disk_to_write_to_it_is_told_all_the_same(person: Person) -> None:
     (person.data / "logs").write_text("a file where the folder should be")
-    person.app.stage.push(BrokenScreen(person.app.stage))
+    person.app.context.push(BrokenScreen(person.app.context))
     person.app.frame_or_crash(FRAME)
-    assert isinstance(person.app.stage.top, MessageScreen)
-    assert "No report could be written" in person.app.stage.top.text
+    assert isinstance(person.app.context.top, MessageScreen)
+    assert "No report could be written" in person.app.context.top.text
 
 
 def test_a_mistake_that_comes_again_at_once_ends_the_app(person: Person) -> None:
-    person.app.stage.push(BrokenScreen(person.app.stage))
+    person.app.context.push(BrokenScreen(person.app.context))
     person.app.frame_or_crash(FRAME)
-    person.app.stage.push(BrokenMessage(person.app.stage, "", ""))
+    person.app.context.push(BrokenMessage(person.app.context, "", ""))
     with pytest.raises(ZeroDivisionError):
         person.app.frame_or_crash(FRAME)

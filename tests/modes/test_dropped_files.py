@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pygame
 import pytest
-from person import Person
 
 from racer_env.assets import assets_folder
 from racer_env.engine import Config, Start, circuits
@@ -21,6 +20,7 @@ from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.waiting import LoadingScreen
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.replays import ReplayRecorder, save_replay
+from tests.modes.person import Person
 
 CHAMPION = models_folder() / "champion.zip"
 
@@ -46,16 +46,16 @@ def drop(person: Person, path: Path) -> None:
 
 def refused(person: Person, path: Path) -> str:
     """What the message says of a file; the screen below is there again after Enter."""
-    below = person.app.stage.top
+    below = person.app.context.top
     drop(person, path)
     text = person.top(MessageScreen).text
     person.press("return")
-    assert person.app.stage.top is below
+    assert person.app.context.top is below
     return text
 
 
 def test_a_model_is_watched_on_the_circuit_of_the_settings(person: Person) -> None:
-    person.app.stage.change(circuit="track-03")
+    person.app.context.change(circuit="track-03")
     drop(person, CHAMPION)
     watch = person.top(WatchScreen)
     assert [each.name for each in watch.setup.entrants] == ["champion"]
@@ -64,7 +64,7 @@ def test_a_model_is_watched_on_the_circuit_of_the_settings(person: Person) -> No
 
 def test_a_model_is_watched_on_the_first_circuit_where_that_of_the_settings_is_gone(person: Person) -> None:
     for gone in ("/nowhere/ring.json", "random:no-number", "track-99"):
-        person.app.stage.change(circuit=gone)
+        person.app.context.change(circuit=gone)
         drop(person, CHAMPION)
         assert person.top(WatchScreen).setup.circuit == circuits()[0].id
 
@@ -73,25 +73,25 @@ def test_another_model_joins_the_race_that_is_watched(person: Person) -> None:
     drop(person, CHAMPION)
     watch = person.top(WatchScreen)
     drop(person, models_folder() / "sac-track-01.zip")
-    assert person.app.stage.top is watch
+    assert person.app.context.top is watch
     assert [each.name for each in watch.setup.entrants] == ["champion", "sac-track-01"]
 
 
 def test_a_model_can_be_dropped_on_every_screen(person: Person) -> None:
     for label in ("Play", "Watch", "Replays", "Records", "Settings"):
         person.choose(label)
-        below = person.app.stage.top
+        below = person.app.context.top
         assert below is not None
         drop(person, CHAMPION)
         person.top(WatchScreen)
-        person.app.stage.back_to(type(below))
-        assert person.app.stage.top is below
+        person.app.context.pop_to(type(below))
+        assert person.app.context.top is below
         person.frames(2)
         person.press("escape")
 
 
 def test_a_model_dropped_before_the_engine_is_ready_is_opened_as_soon_as_it_is(person: Person) -> None:
-    room = person.app.stage.room
+    room = person.app.context.warmup
     room.done = 0.5
     drop(person, CHAMPION)
     person.top(LoadingScreen)
@@ -117,7 +117,7 @@ def test_a_replay_is_driven_again(person: Person, tmp_path: Path) -> None:
 
 def test_a_circuit_can_be_chosen_from_then_on(person: Person, circuit_file: Path) -> None:
     drop(person, circuit_file)
-    assert "My ring is among the circuits now" in person.app.stage.said
+    assert "My ring is among the circuits now" in person.app.context.notice
     person.choose("Play")
     screen = person.top(ChooseScreen)
     assert screen.circuit.name == "My ring"
@@ -208,4 +208,4 @@ def test_a_damaged_file_says_what_is_wrong_with_it(person: Person, tmp_path: Pat
     for name, write, reason in DAMAGED:
         write(tmp_path / name)
         assert reason in refused(person, tmp_path / name)
-    assert person.app.stage.settings.circuit == "track-01"
+    assert person.app.context.settings.circuit == "track-01"

@@ -4,9 +4,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from person import Person
 
 from racer_viewer.modes.play import PlayScreen
+from tests.modes.person import Person
 
 COUNTDOWN = 20
 DRIVEN_TICKS = 220

@@ -1,13 +1,13 @@
 """The line of keys: all of them where they fit, else the first ones and the way to the list of all."""
 
 import pytest
-from person import Person
 
-from racer_viewer.app.window import LEAST_SIZE
+from racer_viewer.app.window import MIN_SIZE
 from racer_viewer.modes.race import Entrant, RaceSetup
 from racer_viewer.modes.screen import ALL_KEYS, MENU_KEYS, fitting_keys
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
+from tests.modes.person import Person
 
 MANY = [("Esc", "menu"), *((str(number), "something") for number in range(20))]
 
@@ -31,7 +31,7 @@ def test_wider_lines_have_more_keys() -> None:
 
 def test_watching_in_the_smallest_window_says_where_all_keys_are(person: Person) -> None:
     setup = RaceSetup("track-01", (Entrant("a", ORDINARY.player),))
-    keys = WatchScreen(person.app.stage, setup, setup.open()).keys()
-    shown = fitting_keys(Theme(fitting_scale(LEAST_SIZE)), LEAST_SIZE[0], keys)
+    keys = WatchScreen(person.app.context, setup, setup.open()).keys()
+    shown = fitting_keys(Theme(fitting_scale(MIN_SIZE)), MIN_SIZE[0], keys)
     assert shown[-1] == ALL_KEYS
     assert [key for key, _ in shown[:3]] == [key for key, _ in keys[:3]]

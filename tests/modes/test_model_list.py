@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from person import Person
 
 from racer_env.engine import load_circuit
 from racer_viewer.agents import bundled_models, load_agent, models_folder
@@ -26,6 +25,7 @@ from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.evaluation import evaluate
 from racer_viewer.ui.item_list import Row
+from tests.modes.person import Person
 
 LIMIT = 60.0
 """For whatever is waited for [s]."""
@@ -178,7 +178,7 @@ def test_a_file_of_times_that_cannot_be_written_is_no_reason_to_complain(
     wait_for(person, screen := open_list(person), lambda: not screen._times.going)
     person.frames()
     assert row(screen, "learning-4-fast").cells[2] == "* 8.70 / 7.07"
-    assert not person.app.stage.said
+    assert not person.app.context.notice
 
 
 def test_the_thread_ends_with_the_screen_and_rests_while_another_one_is_on_top(person: Person) -> None:
@@ -189,7 +189,7 @@ def test_the_thread_ends_with_the_screen_and_rests_while_another_one_is_on_top(p
     person.top(WatchScreen)
     first.join(LIMIT)
     assert not first.is_alive()
-    person.app.stage.back_to(ChooseAgentScreen)
+    person.app.context.pop_to(ChooseAgentScreen)
     second = screen._times._thread
     assert second is not None
     assert second.is_alive()
@@ -212,7 +212,7 @@ def test_marked_models_are_watched_together_with_the_chosen_one_first(person: Pe
     person.press("return")
     watch = person.top(WatchScreen)
     assert [each.name for each in watch.setup.entrants] == ["learning-5-clean", "learning-3-slow", "learning-4-fast"]
-    person.app.stage.back_to(ChooseAgentScreen)
+    person.app.context.pop_to(ChooseAgentScreen)
     assert row(screen, "learning-3-slow").marked
     person.go_to("learning-4-fast")
     person.press("return")
@@ -226,7 +226,7 @@ def test_at_most_eight_are_marked(person: Person) -> None:
         person.press("down", "right")
     marked = [item.label for item in screen.list.items if isinstance(item, Row) and item.marked]
     assert len(marked) == 8
-    assert "At most 8" in person.app.stage.said
+    assert "At most 8" in person.app.context.notice
     assert screen.list.item is not None
     assert screen.list.item.label not in marked
 
@@ -259,7 +259,7 @@ def test_models_of_the_same_name_stay_apart_here_and_among_opponents(person: Per
     person.choose("first/twin")
     person.choose("third/champion")
     person.press("escape")
-    assert person.app.stage.settings.opponents == ("first/twin", "third/champion")
+    assert person.app.context.settings.opponents == ("first/twin", "third/champion")
     assert person.top(ChooseScreen).list.items[-1].value == "first/twin, third/champion"
     person.choose("Start")
     play = person.top(PlayScreen)
@@ -271,12 +271,12 @@ def test_models_of_the_same_name_stay_apart_here_and_among_opponents(person: Per
 
 def test_settings_that_remember_bare_names_still_mean_the_same_models(person: Person) -> None:
     make_run(person.data, "night", "night_best")
-    person.app.stage.change(opponents=("night_best", "champion", "gone"))
+    person.app.context.change(opponents=("night_best", "champion", "gone"))
     person.choose("Play")
     assert person.top(ChooseScreen).list.items[-1].value == "night_best, champion"
     person.choose("Against")
     person.choose("champion")
-    assert person.app.stage.settings.opponents == ("night/night_best",)
+    assert person.app.context.settings.opponents == ("night/night_best",)
 
 
 def test_an_eighth_opponent_is_not_switched_on(person: Person) -> None:
@@ -285,7 +285,7 @@ def test_an_eighth_opponent_is_not_switched_on(person: Person) -> None:
     screen = person.top(OpponentsScreen)
     person.press(*["return", "down"] * 8)
     assert [item.value for item in screen.list.items[:8]] == ["on"] * 7 + ["off"]
-    assert len(person.app.stage.settings.opponents) == 7
+    assert len(person.app.context.settings.opponents) == 7
 
 
 def test_a_random_circuit_is_another_one_each_time_and_is_remembered(person: Person) -> None:
@@ -294,7 +294,7 @@ def test_a_random_circuit_is_another_one_each_time_and_is_remembered(person: Per
     person.go_to("Circuit")
     person.press("left")
     first = screen.circuit
-    assert person.app.stage.settings.circuit == first.id == f"random:{first.name.removeprefix('Random ')}"
+    assert person.app.context.settings.circuit == first.id == f"random:{first.name.removeprefix('Random ')}"
     person.press("right", "left")
     assert screen.circuit != first
     second = screen.circuit
@@ -310,12 +310,12 @@ def test_the_list_and_watching_load_neither_torch_nor_stable_baselines(tmp_path:
     program = f"""
 import os, sys, time
 os.environ.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy")
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from pathlib import Path
-from person import Person
+from tests.modes.person import Person
 person = Person(Path({str(tmp_path)!r}))
 person.choose("Watch")
-screen = person.app.stage.top
+screen = person.app.context.top
 person.press("down")
 until = time.monotonic() + {LIMIT}
 while screen.list.item.cells[2] in ("", "…") and time.monotonic() < until:
@@ -324,7 +324,7 @@ while screen.list.item.cells[2] in ("", "…") and time.monotonic() < until:
 print(screen.list.item.cells[2])
 person.press("return")
 person.frames(10)
-print(type(person.app.stage.top).__name__)
+print(type(person.app.context.top).__name__)
 print(*(name for name in ("torch", "stable_baselines3", "onnxruntime") if name in sys.modules))
 person.app.close()
 """

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pygame
 import pytest
-from person import Person
 
 from racer_viewer.agents import bundled_models
 from racer_viewer.modes.link import BridgeAddress
@@ -20,6 +19,7 @@ from racer_viewer.replays import trace_replay
 from racer_viewer.ui.paint import STATUS_HEIGHT
 from tests.bridge.conftest import RunningBridge, running_bridge
 from tests.bridge.old_server import OldServer, old_server
+from tests.modes.person import Person
 
 CHAMPION = next(path for path in bundled_models() if path.stem == "champion")
 LIMIT = 60.0
@@ -48,11 +48,11 @@ def frames_until(person: Person, condition: Callable[[], bool], what: str) -> No
 
 
 def watching(person: Person, url: str) -> WatchScreen:
-    person.app.stage.bridge = BridgeAddress(url)
-    open_watch(person.app.stage, [CHAMPION], "track-01")
+    person.app.context.bridge = BridgeAddress(url)
+    open_watch(person.app.context, [CHAMPION], "track-01")
     person.top(ConnectingScreen)
     person.frames(2)
-    frames_until(person, lambda: not isinstance(person.app.stage.top, ConnectingScreen), "the connection")
+    frames_until(person, lambda: not isinstance(person.app.context.top, ConnectingScreen), "the connection")
     screen = person.top(WatchScreen)
     screen.pace.chosen = 4
     return screen
@@ -65,7 +65,7 @@ def tick_of(screen: WatchScreen) -> int:
 def pixels_like(person: Person, colour: tuple[int, int, int]) -> int:
     """In the right half of the line at the top, how many are of this colour."""
     picture = pygame.surfarray.array3d(person.picture())
-    corner = picture[picture.shape[0] // 2 :, : person.app.stage.theme.px(STATUS_HEIGHT)].astype(int)
+    corner = picture[picture.shape[0] // 2 :, : person.app.context.theme.px(STATUS_HEIGHT)].astype(int)
     return int((np.abs(corner - np.array(colour)).max(axis=2) < 12).sum())
 
 
@@ -94,7 +94,7 @@ def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contac
     screen.pace.chosen = 4
     frames_until(person, lambda: note(0) and len(screen.race.laps) == 1, "a lap")
     assert walls
-    assert pixels_like(person, person.app.stage.theme.palette.good) > 20
+    assert pixels_like(person, person.app.context.theme.palette.good) > 20
     assert not screen.after.styles[0].ghost
     assert {request["type"] for request in server.requests} == {"describe", "reset", "step"}
     replay = screen.race.replay()
@@ -115,10 +115,10 @@ def test_a_server_that_lies_after_tick_500_is_found_out_on_screen(person: Person
     frames_until(person, lambda: tick_of(screen) >= 480, "tick 480")
     assert screen.link is not None
     assert screen.link.sure
-    assert pixels_like(person, person.app.stage.theme.palette.bad) == 0
+    assert pixels_like(person, person.app.context.theme.palette.bad) == 0
     frames_until(person, lambda: tick_of(screen) >= 510, "tick 510")
     assert screen.link.out_of_step_since == 501
-    assert pixels_like(person, person.app.stage.theme.palette.bad) > 20
+    assert pixels_like(person, person.app.context.theme.palette.bad) > 20
     assert screen.after.styles[0].ghost, "a guess is not drawn as if it were the car"
 
 
@@ -127,7 +127,7 @@ def test_a_lost_connection_is_said_the_window_lives_and_reconnects(person: Perso
         first = watching(person, server.url)
         frames_until(person, lambda: tick_of(first) >= 30, "some ticks")
         server.distort = lambda reply: b"]]"
-        frames_until(person, lambda: person.app.stage.top is not first, "the loss")
+        frames_until(person, lambda: person.app.context.top is not first, "the loss")
         lost = person.top(MessageScreen)
         assert lost.title == "Connection lost"
         drawn = person.app.frames
@@ -135,7 +135,7 @@ def test_a_lost_connection_is_said_the_window_lives_and_reconnects(person: Perso
         assert person.app.frames == drawn + 10
         server.distort = lambda reply: reply
         person.choose("Reconnect")
-        frames_until(person, lambda: person.app.stage.top is first, "the connection")
+        frames_until(person, lambda: person.app.context.top is first, "the connection")
         before = tick_of(first)
         frames_until(person, lambda: before < tick_of(first) < 30, "ticks of the new episode")
         assert [episode.ending for episode in first.episodes] == ["left"]
@@ -159,9 +159,9 @@ def test_a_server_that_falls_silent_counts_as_gone_after_a_while(
     server.distort = fall_silent
     try:
         frames_until(person, lambda: screen.silence > 0.6, "half a second of silence")
-        assert person.app.stage.top is screen
+        assert person.app.context.top is screen
         assert any("no answer" in text for text, _ in screen._link_words())
-        frames_until(person, lambda: person.app.stage.top is not screen, "the end of patience")
+        frames_until(person, lambda: person.app.context.top is not screen, "the end of patience")
         assert "No answer" in person.top(MessageScreen).text
     finally:
         silent = False
@@ -170,24 +170,24 @@ def test_a_server_that_falls_silent_counts_as_gone_after_a_while(
 def test_nobody_there_is_a_message_with_another_try(person: Person) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"ws://127.0.0.1:{listener.getsockname()[1]}"
-    person.app.stage.bridge = BridgeAddress(url)
-    open_watch(person.app.stage, [CHAMPION], "track-01")
-    frames_until(person, lambda: isinstance(person.app.stage.top, MessageScreen), "the message")
+    person.app.context.bridge = BridgeAddress(url)
+    open_watch(person.app.context, [CHAMPION], "track-01")
+    frames_until(person, lambda: isinstance(person.app.context.top, MessageScreen), "the message")
     message = person.top(MessageScreen)
     assert url in message.text
     person.choose("Try again")
 
     def is_another_message() -> bool:
-        return isinstance(person.app.stage.top, MessageScreen) and person.app.stage.top is not message
+        return isinstance(person.app.context.top, MessageScreen) and person.app.context.top is not message
 
     frames_until(person, is_another_message, "the next message")
     person.choose("Back")
 
 
 def test_a_circuit_that_the_server_does_not_know_is_told_in_its_words(person: Person, server: OldServer) -> None:
-    person.app.stage.bridge = BridgeAddress(server.url)
-    open_watch(person.app.stage, [CHAMPION], "track-06")
-    frames_until(person, lambda: isinstance(person.app.stage.top, MessageScreen), "the message")
+    person.app.context.bridge = BridgeAddress(server.url)
+    open_watch(person.app.context, [CHAMPION], "track-06")
+    frames_until(person, lambda: isinstance(person.app.context.top, MessageScreen), "the message")
     assert "Unknown track" in person.top(MessageScreen).text
 
 
@@ -230,7 +230,7 @@ def test_the_circuit_is_switched_on_a_server_that_has_room_for_one(person: Perso
     screen = watching(person, server.url)
     frames_until(person, lambda: tick_of(screen) >= 5, "some ticks")
     person.press("page down")
-    frames_until(person, lambda: person.app.stage.top is screen and tick_of(screen) > 3, "the other circuit")
+    frames_until(person, lambda: person.app.context.top is screen and tick_of(screen) > 3, "the other circuit")
     assert screen.setup.circuit == "track-02"
     assert [each.ending for each in screen.episodes] == ["left"]
 
@@ -244,7 +244,7 @@ def test_a_server_with_more_gates_than_ours_does_not_end_the_app(person: Person,
 
     server.distort = more_gates
     screen = watching(person, server.url)
-    frames_until(person, lambda: tick_of(screen) >= 80 or person.app.stage.top is not screen, "80 ticks")
-    assert person.app.stage.top is screen
+    frames_until(person, lambda: tick_of(screen) >= 80 or person.app.context.top is not screen, "80 ticks")
+    assert person.app.context.top is screen
     assert screen.link is not None
     assert not screen.link.sure

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-from eyes import Eyes, press
-from xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
 from racer_env.engine import Simulation, load_circuit
 from racer_viewer.modes.circuits import MEDALS
 from racer_viewer.ui.theme import ORDINARY
+from tests.modes.eyes import Eyes, press
+from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")]
 

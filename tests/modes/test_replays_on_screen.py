@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pygame
 import pytest
-from person import FRAME, Person
 
 from racer_env.engine import TICKS_PER_SECOND, Config, Driver, Simulation, Start, load_circuit
 from racer_viewer.modes.records_screen import RecordsScreen
@@ -23,6 +22,7 @@ from racer_viewer.render.camera import Mode
 from racer_viewer.replays import MAX_COMPARED, Replay, ReplayError, ReplayRecorder, Trace, save_replay, trace_replay
 from racer_viewer.timing import Stopwatch
 from racer_viewer.ui.item_list import Row
+from tests.modes.person import FRAME, Person
 
 HOUR = 60 * 60 * TICKS_PER_SECOND
 LONGEST_WAIT = 20.0
@@ -60,9 +60,9 @@ def kept(person: Person, replay: Replay, name: str, age: float = 0.0) -> Path:
 
 def seen(person: Person, *traces: Trace) -> ReplayScreen:
     """On screen, and standing at its beginning."""
-    screen = ReplayScreen(person.app.stage, traces)
+    screen = ReplayScreen(person.app.context, traces)
     screen.pace.stopped = True
-    person.app.stage.push(screen)
+    person.app.context.push(screen)
     person.frames(2)
     return screen
 
@@ -199,7 +199,7 @@ def test_at_its_end_it_stands_and_begins_again_when_told_to_go_on(person: Person
     person.press("space")
     person.frames(9)
     assert 5 <= screen.at <= 10
-    button = screen.timeline._button.center
+    button = screen.timeline.button.center
     person.click(*button)
     start = screen.at
     person.frames(5)
@@ -230,7 +230,7 @@ def test_dragging_the_timeline_leaves_a_free_camera_where_it_is(person: Person) 
     assert camera.mode is Mode.FREE
     before = camera.view
     pull(person, screen, 0.2, 0.6, 0.4)
-    person.button_down(screen.timeline._button.centerx, screen.timeline._button.centery)
+    person.button_down(screen.timeline.button.centerx, screen.timeline.button.centery)
     post(pygame.MOUSEMOTION, pos=(400, 200), rel=(90, -90), buttons=(1, 0, 0))
     person.frames(30)
     assert camera.view == before
@@ -310,7 +310,7 @@ def test_laps_and_walls_are_marked_on_the_timeline(person: Person) -> None:
     assert walls
     assert walls == traced().wall_rows.tolist()
     picture, rail = person.picture(), screen.timeline.rail
-    bad = pygame.Color(*person.app.stage.theme.palette.bad)
+    bad = pygame.Color(*person.app.context.theme.palette.bad)
     x = rail.left + round(rail.width * walls[0] / traced().ticks)
     assert any(picture.get_at((x, y)) == bad for y in range(rail.bottom, rail.bottom + 10))
 
@@ -320,15 +320,15 @@ def test_neither_keys_nor_panels_cover_the_timeline(person: Person, size: tuple[
     person.app._window.size = size
     person.frames()
     screen = seen(person, traced(), traced(0.5, "Bob"))
-    top = size[1] - screen.timeline.height(person.app.stage.theme)
-    person.app.stage.change(overlays=())
+    top = size[1] - screen.timeline.height(person.app.context.theme)
+    person.app.context.change(overlays=())
     person.point(300, 200)
     with_keys = pygame.surfarray.array3d(person.picture())
     screen._keys_ticks = 0
     without = pygame.surfarray.array3d(person.picture())
     assert not np.array_equal(with_keys[:, top - 30 : top], without[:, top - 30 : top])
     assert np.array_equal(with_keys[:, top:], without[:, top:])
-    person.app.stage.change(overlays=("timing", "map", "inputs", "reward", "physics"))
+    person.app.context.change(overlays=("timing", "map", "inputs", "reward", "physics"))
     person.picture()
     assert screen._overlays._places
     assert all(place.rect.bottom < top for place in screen._overlays._places)
@@ -339,11 +339,11 @@ def test_a_replay_of_another_engine_says_so_as_long_as_it_is_shown(person: Perso
     screen = seen(person, traced(), other)
     person.press("space")
     person.frames(1 + SAID_TICKS // 15, seconds=0.25)
-    assert not person.app.stage.said_ticks
+    assert not person.app.context.notice_ticks
     warning = screen.timeline.warning
     assert "engine version 99" in warning
     assert "lap times claimed: 300, 400 ticks; driven again" in warning
-    accent = np.array(person.app.stage.theme.palette.accent)
+    accent = np.array(person.app.context.theme.palette.accent)
     line = pygame.surfarray.array3d(person.picture())[:, -18:]
     assert (line == accent).all(axis=2).sum() > 300
 
@@ -357,13 +357,13 @@ def test_a_reward_that_is_not_driven_again_is_told(person: Person) -> None:
 def test_runs_on_different_circuits_are_a_message(person: Person) -> None:
     here = kept(person, run(), "here")
     there = kept(person, run(300, circuit="track-02", driver="Bob"), "there")
-    open_replays(person.app.stage, [here, there])
+    open_replays(person.app.context, [here, there])
     text = person.top(MessageScreen).text
     assert "different circuits" in text
     assert "Anna" in text
     assert "Bob" in text
     with pytest.raises(ReplayError):
-        ReplayScreen(person.app.stage, [traced(), trace_replay(run(300, circuit="track-02", driver="Bob"))])
+        ReplayScreen(person.app.context, [traced(), trace_replay(run(300, circuit="track-02", driver="Bob"))])
 
 
 def test_the_list_has_the_newest_first_with_its_figures_and_damaged_ones_with_their_reason(person: Person) -> None:
@@ -408,7 +408,7 @@ def test_those_that_are_marked_are_seen_with_the_chosen_one_first(person: Person
         True, True, False, True, True, True, True, True, True,
     ]  # fmt: skip
     person.press("up", "up", "up", "up", "up", "up", "right")
-    assert "At most 8" in person.app.stage.said
+    assert "At most 8" in person.app.context.notice
     assert not screen.list.items[2].marked  # type: ignore[attr-defined]
     person.press("return")
     assert "at most 8" in person.top(MessageScreen).text
@@ -448,7 +448,7 @@ def test_many_files_are_listed_at_once_and_read_while_the_window_goes_on(person:
 
 def test_records_of_a_circuit_are_compared(person: Person) -> None:
     for throttle, driver in ((1.0, "Anna"), (0.7, "Bob"), (0.5, "Carl")):
-        person.app.stage.records.enter(run(throttle=throttle, driver=driver))
+        person.app.context.records.enter(run(throttle=throttle, driver=driver))
     person.choose("Records")
     screen = person.top(RecordsScreen)
     assert [item.label.split()[-1] for item in screen.list.items[1:]] == ["Anna", "Bob", "Carl"]
@@ -462,11 +462,11 @@ def test_records_of_a_circuit_are_compared(person: Person) -> None:
 def test_an_hour_is_driven_again_while_the_window_goes_on_and_then_scrubbed_at_once(person: Person) -> None:
     actions = np.resize(run().actions, (HOUR, 3))
     path = kept(person, replace(run(), actions=actions), "hour")
-    open_replays(person.app.stage, [path])
+    open_replays(person.app.context, [path])
     waiting = person.top(TracingScreen)
     person.frames(3)
     assert person.top(TracingScreen) is waiting
-    wait_until(person, lambda: person.app.stage.top is not waiting, seconds=0.25)
+    wait_until(person, lambda: person.app.context.top is not waiting, seconds=0.25)
     screen = person.top(ReplayScreen)
     assert screen.length == HOUR
     assert "driven again" in screen.timeline.warning
@@ -477,6 +477,6 @@ def test_an_hour_is_driven_again_while_the_window_goes_on_and_then_scrubbed_at_o
     assert time.perf_counter() - begun < 2.0
     pull(person, screen, 0.1, 0.6)
     shows(screen, screen.at)
-    open_replays(person.app.stage, [path])
+    open_replays(person.app.context, [path])
     person.press("escape")
     assert person.top(ReplayScreen) is screen

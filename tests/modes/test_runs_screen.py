@@ -5,8 +5,6 @@ from threading import Event
 
 import numpy as np
 import pytest
-from person import Person
-from run_folders import make_run
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
@@ -19,11 +17,13 @@ from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.training.run_monitor import RunMonitor
+from tests.modes.person import Person
+from tests.modes.run_folders import make_run
 
 
 def runs(person: Person) -> RunsScreen:
-    screen = RunsScreen(person.app.stage)
-    person.app.stage.push(screen)
+    screen = RunsScreen(person.app.context)
+    person.app.context.push(screen)
     person.until(lambda: not screen.reading, "the list")
     person.frames(2)
     return person.top(RunsScreen)
@@ -53,7 +53,7 @@ def test_the_best_of_a_run_is_exported_as_something_to_give_away(person: Person)
     runs(person)
     person.press("k")
     exported = person.data / "exports" / "good.zip"
-    person.until(lambda: str(exported) in person.app.stage.said, "the model")
+    person.until(lambda: str(exported) in person.app.context.notice, "the model")
     assert load_agent(exported).normalised
 
 
@@ -71,10 +71,10 @@ def test_an_export_is_made_behind_the_window_and_what_came_of_it_is_told(
     runs(person)
     person.press("k")
     person.ticks(300)
-    assert person.app.stage.said == "Exporting good ..."
+    assert person.app.context.notice == "Exporting good ..."
     person.press("k")
     go.set()
-    person.until(lambda: "nothing to give away" in person.app.stage.said, "word of it")
+    person.until(lambda: "nothing to give away" in person.app.context.notice, "word of it")
 
 
 def test_a_run_is_deleted_only_when_asked_twice(person: Person) -> None:
@@ -101,8 +101,8 @@ def test_marked_runs_are_compared_with_the_one_that_is_opened(person: Person) ->
     assert train.run.state == "stopped"
     opened = train.run.folder.name
     assert {opened, *(curves.name for curves in train.compared)} == {"one", "two", "three"}
-    assert not train.lives
-    assert screen in person.app.stage.screens
+    assert not train.is_live
+    assert screen in person.app.context.screens
 
 
 def test_a_learner_that_does_not_answer_holds_up_no_picture(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,11 +114,11 @@ def test_a_learner_that_does_not_answer_holds_up_no_picture(person: Person, monk
 
     monkeypatch.setattr(run_facts, "running_learner", silent)
     make_run(person.data, "one")
-    screen = RunsScreen(person.app.stage)
-    person.app.stage.push(screen)
+    screen = RunsScreen(person.app.context)
+    person.app.context.push(screen)
     person.frames(3)
     assert labels(screen) == ["Looking for runs"]
-    open_run(person.app.stage, make_run(person.data, "two"), [person.data / "runs" / "one"])
+    open_run(person.app.context, make_run(person.data, "two"), [person.data / "runs" / "one"])
     train = person.until_top(TrainScreen)
     person.frames(3)
     assert train.compared == []
@@ -154,7 +154,7 @@ def test_a_run_that_has_all_its_steps_is_asked_for_how_many_more(
 
 
 def test_a_run_from_before_there_were_stories_has_its_curves(person: Person) -> None:
-    open_run(person.app.stage, make_run(person.data, "old"))
+    open_run(person.app.context, make_run(person.data, "old"))
     train = person.until_top(TrainScreen)
     np.testing.assert_array_equal(train.run.history.steps, [8192, 16384])
     assert train.run.steps == 16384
@@ -162,7 +162,7 @@ def test_a_run_from_before_there_were_stories_has_its_curves(person: Person) -> 
 
 def test_a_run_is_not_compared_with_itself(person: Person) -> None:
     folder = make_run(person.data, "mine")
-    open_run(person.app.stage, folder)
+    open_run(person.app.context, folder)
     train = person.until_top(TrainScreen)
     train.compare_with(folder)
     assert train.compared_folders == []

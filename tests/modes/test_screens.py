@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pygame
 import pytest
-from person import Person
 
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.choose import ChooseAgentScreen, ChooseScreen, OpponentsScreen
@@ -19,6 +18,7 @@ from racer_viewer.modes.settings_screen import KeysScreen, SettingsScreen
 from racer_viewer.modes.train.setup import TrainSetupScreen
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.render.overlays import lap_time
+from tests.modes.person import Person
 
 ENTRIES: dict[str, type[Screen]] = {
     "Play": ChooseScreen,
@@ -53,31 +53,30 @@ def test_help_lists_the_keys_on_every_screen(person: Person) -> None:
 
 def test_quit_ends_the_app(person: Person) -> None:
     person.choose("Quit")
-    assert person.app.stage.top is None
+    assert person.app.context.top is None
 
 
 def test_closing_the_window_ends_the_app_from_anywhere(person: Person) -> None:
     person.choose("Settings")
     pygame.event.post(pygame.event.Event(pygame.QUIT))
     person.frames()
-    assert person.app.stage.top is None
+    assert person.app.context.top is None
 
 
 def test_the_mouse_alone_gets_to_a_race_and_back(person: Person) -> None:
     person.frames(2)
-    menu = person.top(MenuScreen)
-    person.click(*menu.list._rows[0].center)
+    person.top(MenuScreen)
+    person.click_item("Play")
     screen = person.top(ChooseScreen)
     person.frames()
-    start = next(number for number, item in enumerate(screen.list.items) if item.label == "Start")
-    person.point(*screen.list._rows[start].center)
-    assert screen.list.chosen == start
-    person.click(*screen.list._rows[start].center)
+    person.point_at_item("Start")
+    assert screen.list.item is screen.list.find("Start")
+    person.click_item("Start")
     person.top(PlayScreen)
     person.click(400, 300, pygame.BUTTON_RIGHT)
     pause = person.top(PauseScreen)
     person.frames()
-    person.click(*pause.list._rows[len(pause.list.items) - 1].center)
+    person.click_item(pause.list.items[-1].label)
     person.top(MenuScreen)
 
 
@@ -102,7 +101,7 @@ def test_opponents_are_chosen_and_remembered(person: Person) -> None:
     screen = person.top(OpponentsScreen)
     assert screen.list.items[0].label == "champion"
     person.press("return", "escape")
-    assert person.app.stage.settings.opponents == ("champion",)
+    assert person.app.context.settings.opponents == ("champion",)
     against = person.top(ChooseScreen).list.items[-1]
     assert against.value == "champion"
     person.choose("Start")
@@ -112,7 +111,7 @@ def test_opponents_are_chosen_and_remembered(person: Person) -> None:
 
 def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Person) -> None:
     """The agent's hands on the wheel: a person of flesh would take longer."""
-    person.app.stage.change(laps=1)
+    person.app.context.change(laps=1)
     person.choose("Play")
     person.choose("Start")
     play = person.top(PlayScreen)
@@ -125,7 +124,7 @@ def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Per
     person.frames()
     person.choose("Save replay")
     (saved,) = (person.data / "replays").glob("*.racer")
-    assert "Saved as" in person.app.stage.said
+    assert "Saved as" in person.app.context.notice
     person.choose("To the menu")
     person.choose("Replays")
     assert person.top(ReplaysScreen).list.items[0].hint == saved.name
@@ -144,7 +143,7 @@ def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Per
 
 
 def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
-    person.app.stage.change(laps=1)
+    person.app.context.change(laps=1)
     person.choose("Play")
     person.choose("Start")
     play = person.top(PlayScreen)
@@ -193,9 +192,9 @@ def test_a_broken_model_among_the_runs_gives_its_reason_and_harms_nothing(person
 def test_overlays_are_switched_by_their_keys_and_remembered(person: Person) -> None:
     person.choose("Play")
     person.choose("Start")
-    before = set(person.app.stage.settings.overlays)
+    before = set(person.app.context.settings.overlays)
     person.press("2", "5", "1")
-    assert set(person.app.stage.settings.overlays) == (before | {"reward", "physics"}) - {"rays"}
+    assert set(person.app.context.settings.overlays) == (before | {"reward", "physics"}) - {"rays"}
     person.frames(5)
 
 
@@ -262,7 +261,7 @@ def test_records_that_cannot_be_read_do_not_keep_anybody_from_driving(person: Pe
     (person.data / "records.sqlite").mkdir()
     person.choose("Play")
     person.frames(3)
-    assert "records" in person.app.stage.said
+    assert "records" in person.app.context.notice
     person.choose("Start")
     person.top(PlayScreen)
 

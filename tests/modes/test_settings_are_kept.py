@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pygame
-from person import Person
 
 from racer_viewer.modes.settings_screen import KeysScreen, SettingsScreen
 from racer_viewer.settings import Settings, SettingsFile
-from racer_viewer.ui.intents import Do
+from racer_viewer.ui.intents import Command
+from tests.modes.person import Person
 
 
 def test_what_is_chosen_is_there_the_next_time(person: Person) -> None:
@@ -19,15 +19,15 @@ def test_what_is_chosen_is_there_the_next_time(person: Person) -> None:
     person.press("right")
     saved = SettingsFile(person.data).load()
     assert (saved.units, saved.colour_blind) == ("mph", True)
-    assert person.app.stage.settings == saved
+    assert person.app.context.settings == saved
 
 
 def test_letters_grow_with_the_window_and_with_the_wish(person: Person) -> None:
-    small = person.app.stage.theme.scale
+    small = person.app.context.theme.scale
     person.choose("Settings")
     person.go_to("Size of letters and panels")
     person.press("right", "right")
-    assert person.app.stage.theme.scale > small
+    assert person.app.context.theme.scale > small
 
 
 def test_a_new_key_counts_at_once(person: Person) -> None:
@@ -36,16 +36,16 @@ def test_a_new_key_counts_at_once(person: Person) -> None:
     person.choose("Restart")
     assert "Press the key" in person.top(KeysScreen).subtitle
     person.press("h")
-    assert "always does the same" in person.app.stage.said
+    assert "always does the same" in person.app.context.notice
     person.choose("Restart")
     person.press("x")
-    assert person.app.stage.settings.bindings[Do.RESTART] == ("x",)
-    assert person.app._adapter.bindings[Do.RESTART] == ("x",)
+    assert person.app.context.settings.bindings[Command.RESTART] == ("x",)
+    assert person.app._adapter.bindings[Command.RESTART] == ("x",)
     person.choose("Camera")
     person.press("escape")
-    assert person.app.stage.settings.bindings[Do.CAMERA] == ("c",)
+    assert person.app.context.settings.bindings[Command.CAMERA] == ("c",)
     person.choose("Back to the defaults")
-    assert person.app.stage.settings.bindings[Do.RESTART] == ("r",)
+    assert person.app.context.settings.bindings[Command.RESTART] == ("r",)
 
 
 def test_a_name_is_typed_and_stands_beside_what_is_driven(person: Person) -> None:
@@ -55,7 +55,7 @@ def test_a_name_is_typed_and_stands_beside_what_is_driven(person: Person) -> Non
     pygame.event.post(pygame.event.Event(pygame.TEXTINPUT, text="Ada\n Ö"))
     person.frames()
     person.press("return")
-    assert person.app.stage.settings.name == "Ada Ö"
+    assert person.app.context.settings.name == "Ada Ö"
     name = next(item for item in person.top(SettingsScreen).list.items if item.label == "Your name")
     assert name.value == "Ada Ö"
     person.press("return")
@@ -63,7 +63,7 @@ def test_a_name_is_typed_and_stands_beside_what_is_driven(person: Person) -> Non
     pygame.event.post(pygame.event.Event(pygame.TEXTINPUT, text="h" * 50))
     person.press("escape")
     person.top(SettingsScreen)
-    assert person.app.stage.settings.name == "Ada Ö"
+    assert person.app.context.settings.name == "Ada Ö"
 
 
 def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path) -> None:

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from person import Person
-from run_folders import make_story
 
 from racer_viewer.agents import CHAMPION, Agent, load_agent
 from racer_viewer.modes.train.panels import words_of
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.training.run_monitor import RunMonitor
+from tests.modes.person import Person
+from tests.modes.run_folders import make_story
 
 KEPT = (8000, 16000, 24000)
 """Steps after which a policy was kept."""
@@ -26,7 +26,7 @@ def train(person: Person, monkeypatch: pytest.MonkeyPatch) -> TrainScreen:
 
     monkeypatch.setattr(RunMonitor, "policy", read)
     lines = [{"what": "policy", "steps": steps, "offset": 0} for steps in KEPT]
-    open_run(person.app.stage, make_story(person.data, "told", lines))
+    open_run(person.app.context, make_story(person.data, "told", lines))
     screen = person.until_top(TrainScreen)
     person.frames(3)
     return screen
@@ -48,10 +48,10 @@ def test_a_policy_of_a_run_that_has_ended_is_called_by_its_steps(person: Person,
     assert "the policy after 8k steps" in status(train)
     person.press("t")
     person.frames(2)
-    assert person.app.stage.said == "You race the policy after 8k steps"
+    assert person.app.context.notice == "You race the policy after 8k steps"
     assert labels(train) == ["You", "at 8k"]
     person.press("t")
-    assert person.app.stage.said == "The policy after 8k steps drives again"
+    assert person.app.context.notice == "The policy after 8k steps drives again"
 
 
 def test_while_it_learns_the_newest_drives_and_an_earlier_one_beside_it(person: Person, train: TrainScreen) -> None:
@@ -64,7 +64,7 @@ def test_while_it_learns_the_newest_drives_and_an_earlier_one_beside_it(person: 
     assert "beside it the one at 8k" in status(train)
     person.press("t")
     person.frames(2)
-    assert person.app.stage.said == "You race the newest policy"
+    assert person.app.context.notice == "You race the newest policy"
     assert labels(train) == ["You", "newest"]
     assert "8k" not in status(train), "it does not drive now"
     person.press("t")

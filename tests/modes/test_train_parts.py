@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pygame
 import pytest
-from person import Person
-from run_folders import make_run, make_story
 
 from racer_env.engine import load_circuit
 from racer_viewer.agents import CHAMPION, load_agent
@@ -18,7 +16,7 @@ from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.train import pictures as train_pictures
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.menu import WeightsScreen
-from racer_viewer.modes.train.panels import PACES, Layout, name_of, number_of
+from racer_viewer.modes.train.panels import PACES, TrainLayout, pace_index, pace_name
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.modes.train.showcase import STUCK_TICKS, Showcase
@@ -26,12 +24,14 @@ from racer_viewer.render.camera import Mode
 from racer_viewer.training.config import PAID_UNITS, preset
 from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY
+from tests.modes.person import Person
+from tests.modes.run_folders import make_run, make_story
 
 WEIGHTS = preset("ppo").rewards.to_json()["weights"]
 
 
 def opened(person: Person, folder: Path) -> TrainScreen:
-    open_run(person.app.stage, folder)
+    open_run(person.app.context, folder)
     screen = person.until_top(TrainScreen)
     person.frames(3)
     return screen
@@ -42,7 +42,7 @@ def train(person: Person) -> TrainScreen:
     return opened(person, make_run(person.data, "mine"))
 
 
-def middle(train: TrainScreen, part: Layout) -> tuple[int, int]:
+def middle(train: TrainScreen, part: TrainLayout) -> tuple[int, int]:
     x, y = train.places[part].center
     return x, y
 
@@ -50,16 +50,16 @@ def middle(train: TrainScreen, part: Layout) -> tuple[int, int]:
 def test_only_the_showcase_is_moved_and_zoomed_by_the_mouse(person: Person, train: TrainScreen) -> None:
     train.camera.mode = Mode.FREE
     person.frames(40)
-    for part in (Layout.SWARM, Layout.CURVES):
+    for part in (TrainLayout.SWARM, TrainLayout.CURVES):
         before = train.camera.view
         person.scroll(2, *middle(train, part))
         person.button_down(*middle(train, part))
-        person.drag(60, 40, middle(train, Layout.SHOWCASE))
+        person.drag(60, 40, middle(train, TrainLayout.SHOWCASE))
         person.click(*middle(train, part))
         person.frames(20)
         assert train.camera.view == before, f"what begins on {part.value} is not for the camera"
-    person.button_down(*middle(train, Layout.SHOWCASE))
-    person.drag(60, 40, middle(train, Layout.SWARM))
+    person.button_down(*middle(train, TrainLayout.SHOWCASE))
+    person.drag(60, 40, middle(train, TrainLayout.SWARM))
     person.frames(20)
     assert train.camera.view != before
 
@@ -67,7 +67,7 @@ def test_only_the_showcase_is_moved_and_zoomed_by_the_mouse(person: Person, trai
 def test_what_is_under_the_mouse_stays_there_when_it_zooms(person: Person, train: TrainScreen) -> None:
     train.camera.mode = Mode.FREE
     person.frames(40)
-    place = train.places[Layout.SHOWCASE]
+    place = train.places[TrainLayout.SHOWCASE]
     x, y = place.x + 150, place.y + 120
     before = train.camera.view.to_world(x - place.x, y - place.y)
     scale = train.camera.view.scale
@@ -79,22 +79,22 @@ def test_what_is_under_the_mouse_stays_there_when_it_zooms(person: Person, train
 
 def test_the_wheel_over_the_curves_smooths_them(person: Person, train: TrainScreen) -> None:
     before = train.smoothing
-    person.scroll(1, *middle(train, Layout.CURVES))
+    person.scroll(1, *middle(train, TrainLayout.CURVES))
     assert train.smoothing == pytest.approx(before + 0.05)
     for _ in range(30):
-        person.scroll(1, *middle(train, Layout.CURVES))
+        person.scroll(1, *middle(train, TrainLayout.CURVES))
     assert train.smoothing == 0.95
 
 
 def test_other_colours_are_those_of_the_showcase_too(person: Person, train: TrainScreen) -> None:
     (car,) = train.showcase.race.cars
     assert car.entrant.colour == ORDINARY.player
-    person.app.stage.change(colour_blind=True)
+    person.app.context.change(colour_blind=True)
     person.frames(2)
     assert train.showcase.race.cars[0] is car
     assert car.entrant.colour == COLOUR_BLIND.player
     train.race_it(True)
-    person.app.stage.change(colour_blind=False)
+    person.app.context.change(colour_blind=False)
     person.frames(2)
     colours = [each.entrant.colour for each in train.showcase.race.cars]
     assert colours == [ORDINARY.player, ORDINARY.cars[0]]
@@ -165,20 +165,20 @@ def test_only_the_weights_that_were_changed_are_sent(
 ) -> None:
     sent: list[dict[str, float]] = []
     monkeypatch.setattr(RunMonitor, "set_weights", lambda run, weights: sent.append(dict(weights)))
-    person.app.stage.push(WeightsScreen(person.app.stage, train))
+    person.app.context.push(WeightsScreen(person.app.context, train))
     person.go_to("Wall")
     person.press("left")
     person.choose("Apply")
     assert sent == [{"wallPenalty": pytest.approx(WEIGHTS["wallPenalty"] - 0.001)}]
-    person.app.stage.push(WeightsScreen(person.app.stage, train))
+    person.app.context.push(WeightsScreen(person.app.context, train))
     person.choose("Apply")
     assert len(sent) == 1
-    assert person.app.stage.said == "Nothing was changed"
+    assert person.app.context.notice == "Nothing was changed"
 
 
 def test_a_pace_that_somebody_else_asked_for_has_a_name() -> None:
-    assert [name_of(pace) for pace in (*PACES, 3.0)] == ["real time", "2×", "10×", "full speed", "3×"]
-    assert [number_of(pace) for pace in (*PACES, 3.0, 500.0)] == [0, 1, 2, 3, 1, 2]
+    assert [pace_name(pace) for pace in (*PACES, 3.0)] == ["real time", "2×", "10×", "full speed", "3×"]
+    assert [pace_index(pace) for pace in (*PACES, 3.0, 500.0)] == [0, 1, 2, 3, 1, 2]
 
 
 def test_the_whole_of_a_long_problem_can_be_read(person: Person, train: TrainScreen) -> None:
@@ -186,17 +186,17 @@ def test_the_whole_of_a_long_problem_can_be_read(person: Person, train: TrainScr
     for last in ("alpha", "omega"):
         train.run.problem = f"{'The learner has ended, and these are its last words. ' * 5} {last}"
         train.run._ended_as = "failed"
-        person.app.stage.push(TrainEndScreen(person.app.stage, train))
+        person.app.context.push(TrainEndScreen(person.app.context, train))
         pictures.append(pygame.surfarray.array3d(person.picture())[:, :220])
-        person.app.stage.pop()
+        person.app.context.pop()
     assert (pictures[0] != pictures[1]).any()
 
 
 def test_a_race_against_what_was_learned_leads_back_to_the_end_of_the_training(
     person: Person, train: TrainScreen
 ) -> None:
-    end = TrainEndScreen(person.app.stage, train)
-    person.app.stage.push(end)
+    end = TrainEndScreen(person.app.context, train)
+    person.app.context.push(end)
     person.choose("Race it")
     person.until_top(PlayScreen)
     person.press("escape")
@@ -216,7 +216,7 @@ def test_a_race_against_what_was_learned_leads_back_to_the_end_of_the_training(
 def test_swarm_and_curves_take_turns_and_wait_when_a_picture_takes_long(
     person: Person, train: TrainScreen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[Layout] = []
+    drawn: list[TrainLayout] = []
     pictures = train.pictures
     monkeypatch.setattr(pictures, "_draw_anew", lambda part, *others: drawn.append(part))
     monkeypatch.setattr(train_pictures, "BUSY_SECONDS", 1e9)
@@ -224,13 +224,13 @@ def test_swarm_and_curves_take_turns_and_wait_when_a_picture_takes_long(
         train.draw(person.app.surface, 1.0)
     assert len(drawn) == 6
     assert drawn[:2] == drawn[2:4] == drawn[4:]
-    assert set(drawn) == {Layout.SWARM, Layout.CURVES}
+    assert set(drawn) == {TrainLayout.SWARM, TrainLayout.CURVES}
     drawn.clear()
     monkeypatch.setattr(train_pictures, "BUSY_SECONDS", -1.0)
     for _ in range(16):
         train.draw(person.app.surface, 1.0)
     assert len(drawn) == 4
-    assert set(drawn) == {Layout.SWARM, Layout.CURVES}
+    assert set(drawn) == {TrainLayout.SWARM, TrainLayout.CURVES}
 
 
 def test_after_the_end_cars_drive_on_the_circuit_that_is_shown(person: Person) -> None:
@@ -249,7 +249,7 @@ def test_policies_are_dragged_through_along_a_chart(person: Person, monkeypatch:
     train = opened(person, make_story(person.data, "told", lines))
     moments: list[float] = []
     monkeypatch.setattr(train.policy, "choose_at", moments.append)
-    place = train.places[Layout.CURVES]
+    place = train.places[TrainLayout.CURVES]
     x, y = place.x + place.width // 4, place.y + place.height // 6
     person.button_down(x, y)
     for step in range(1, 4):

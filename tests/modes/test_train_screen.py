@@ -8,20 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from person import LIMIT, Person
 
 from racer_env.engine import load_circuit
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.menu import LeaveTrainingScreen, TrainMenu, WeightsScreen
-from racer_viewer.modes.train.panels import Layout
+from racer_viewer.modes.train.panels import TrainLayout
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import TrainSetupScreen, open_run, open_training
 from racer_viewer.training.config import RunConfig, preset
 from racer_viewer.training.run_folder import write_config
 from racer_viewer.training.run_lock import running_learner
+from tests.modes.person import LIMIT, Person
 
 
 def quick(**values: object) -> RunConfig:
@@ -30,7 +30,7 @@ def quick(**values: object) -> RunConfig:
 
 
 def training(person: Person, config: RunConfig) -> TrainScreen:
-    open_training(person.app.stage, config)
+    open_training(person.app.context, config)
     return person.top(TrainScreen)
 
 
@@ -64,15 +64,14 @@ def test_a_circuit_can_be_chosen_only_where_the_preset_has_none_of_its_own(perso
     setup = person.top(TrainSetupScreen)
     person.go_to("Preset")
     person.press("right")
-    before, chosen = setup.config.tracks, person.app.stage.settings.circuit
+    before, chosen = setup.config.tracks, person.app.context.settings.circuit
     person.go_to("Circuits")
     fixed = setup.list.item
     assert fixed is not None
     assert (fixed.value, fixed.enabled) == ("26 of the preset", False)
-    x, y = setup.list._rows[setup.list.chosen].center
     person.press("right", "return")
-    person.click(x, y)
-    assert (setup.config.tracks, person.app.stage.settings.circuit) == (before, chosen)
+    person.click_item("Circuits")
+    assert (setup.config.tracks, person.app.context.settings.circuit) == (before, chosen)
     person.go_to("Preset")
     person.press("right")
     person.go_to("Circuit")
@@ -87,10 +86,10 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     person.until(lambda: len(screen.run.history.policies) > 2, "some updates")
     assert screen.showcase.race.cars[0].entrant.agent is not None, "the newest policy drives"
     person.until(lambda: screen.run.swarm() is not None, "the cars that learn")
-    for layout in Layout:
+    for layout in TrainLayout:
         screen.layout = layout
         person.frames(2)
-    person.until(lambda: isinstance(person.app.stage.top, TrainEndScreen), "the end")
+    person.until(lambda: isinstance(person.app.context.top, TrainEndScreen), "the end")
     assert screen.run.state == "finished"
     assert screen.run.steps >= 30_000
     person.choose("See the training again")
@@ -154,7 +153,7 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     person.top(LeaveTrainingScreen)
     person.choose("Leave it learning")
     folder = screen.run.folder
-    assert not isinstance(person.app.stage.top, TrainScreen)
+    assert not isinstance(person.app.context.top, TrainScreen)
     pid = running_learner(folder)
     assert pid is not None
     person.choose("Train")
@@ -166,7 +165,7 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     assert again is not screen
     person.until(lambda: again.run.state == "learning" and len(again.run.history.policies) > 1, "the run again")
     again.run.stop()
-    person.until(lambda: isinstance(person.app.stage.top, TrainEndScreen), "its end")
+    person.until(lambda: isinstance(person.app.context.top, TrainEndScreen), "its end")
     person.until(lambda: gone(pid), "the learner to be gone")
 
 
@@ -176,7 +175,7 @@ def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> 
     person.until(lambda: bool(list(screen.run.folder.glob("*_steps.zip"))), "a checkpoint")
     assert screen.run.pid is not None
     os.kill(screen.run.pid, signal.SIGKILL)
-    person.until(lambda: isinstance(person.app.stage.top, TrainEndScreen), "the bad news")
+    person.until(lambda: isinstance(person.app.context.top, TrainEndScreen), "the bad news")
     end = person.top(TrainEndScreen)
     assert end.title == "The training has failed"
     assert end.subtitle
@@ -193,14 +192,14 @@ def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> 
 
 
 def test_what_cannot_be_learned_is_a_message(person: Person) -> None:
-    open_training(person.app.stage, quick(tracks=("nowhere",)))
+    open_training(person.app.context, quick(tracks=("nowhere",)))
     assert "nowhere" in person.top(MessageScreen).text
 
 
 def test_a_run_on_several_circuits_shows_any_of_them(person: Person) -> None:
     folder = person.data / "runs" / "many"
     write_config(replace(preset("ppo"), name="many", tracks=("track-01", "track-02", "track-01", "track-03")), folder)
-    open_run(person.app.stage, folder)
+    open_run(person.app.context, folder)
     screen = person.until_top(TrainScreen)
     person.press("page down")
     person.frames(3)

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from person import Person
-from run_folders import make_run, make_story
-from xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
 from racer_env.engine import Simulation, load_circuit
-from racer_viewer.modes.train.panels import Fate
+from racer_viewer.modes.train.panels import RunDecision
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.modes.train.terminal import tell_terminal
 from racer_viewer.training.run_monitor import RunMonitor
+from tests.modes.person import Person
+from tests.modes.run_folders import make_run, make_story
+from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
 END: dict[str, Any] = {"what": "event", "seconds": 1.0, "kind": "end", "text": ""}
 
@@ -27,13 +27,13 @@ def started_by_its_own_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(person: Person, folder: Path, own: bool = True) -> TrainScreen:
-    open_run(person.app.stage, folder, opened=lambda screen: tell_terminal(screen, own))
+    open_run(person.app.context, folder, opened=lambda screen: tell_terminal(screen, own))
     return person.until_top(TrainScreen)
 
 
 def words_at_its_end(person: Person, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
-    person.app.stage.pop()
+    person.app.context.pop()
     return capsys.readouterr().out
 
 
@@ -58,18 +58,22 @@ def test_a_run_that_has_finished_can_be_watched(person: Person, capsys: pytest.C
 @pytest.mark.parametrize(
     ("fate", "words"),
     [
-        (Fate.DISCARDED, "Discarded after 16,384 steps"),
-        (Fate.LEARNS_ON, "It learns on without a window. See it with: racer-viewer train --attach {folder}"),
-        (Fate.STOPPED, "Stopped after 16,384 steps. Go on with: racer-viewer train --resume {folder}"),
+        (RunDecision.DISCARD, "Discarded after 16,384 steps"),
+        (RunDecision.DETACH, "It learns on without a window. See it with: racer-viewer train --attach {folder}"),
+        (RunDecision.STOP, "Stopped after 16,384 steps. Go on with: racer-viewer train --resume {folder}"),
     ],
 )
 def test_what_was_decided_about_it_is_told(
-    fate: Fate, words: str, person: Person, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    decision: RunDecision,
+    words: str,
+    person: Person,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = make_run(person.data, "mine")
     screen = opened(person, folder, own=False)
     monkeypatch.setattr(RunMonitor, "state", "learning")
-    screen.decide(fate)
+    screen.decide(decision)
     assert words_at_its_end(person, capsys) == words.format(folder=folder) + "\n"
 
 
@@ -108,7 +112,7 @@ def test_nobody_needs_to_hear_it(stdout: object, person: Person, monkeypatch: py
     monkeypatch.setattr(sys, "stdout", stdout)
     opened(person, make_run(person.data, "mine"))
     person.frames(2)
-    person.app.stage.pop()
+    person.app.context.pop()
     monkeypatch.undo()
 
 

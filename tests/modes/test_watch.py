@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from person import Person
 
 from racer_viewer.agents import AgentError, bundled_models
 from racer_viewer.modes.episodes import EpisodesScreen
@@ -14,12 +13,13 @@ from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.watch import WatchMenu, WatchScreen, open_watch
 from racer_viewer.replays import Replay, load_replay, trace_replay
 from racer_viewer.ui.intents import Scroll
+from tests.modes.person import Person
 
 MODELS = {path.stem: path for path in bundled_models()}
 
 
 def watching(person: Person, *models: str, circuit: str = "track-01") -> WatchScreen:
-    open_watch(person.app.stage, [MODELS[name] for name in models or ("champion",)], circuit)
+    open_watch(person.app.context, [MODELS[name] for name in models or ("champion",)], circuit)
     return person.top(WatchScreen)
 
 
@@ -172,7 +172,7 @@ def test_stochastic_actions_vary_and_deterministic_ones_do_not(person: Person) -
     first, second = driven(), driven()
     assert np.array_equal(first, second)
     person.press("v")
-    assert ("stochastic", person.app.stage.theme.palette.faint) in screen.status()
+    assert ("stochastic", person.app.context.theme.palette.faint) in screen.status()
     third, fourth = driven(), driven()
     assert not np.allclose(first, third)
     assert not np.allclose(third, fourth)
@@ -248,7 +248,7 @@ def test_a_further_model_joins(person: Person) -> None:
 def test_a_model_that_cannot_be_loaded_gives_its_reason_on_screen(person: Person) -> None:
     damaged = person.data / "damaged.zip"
     damaged.write_bytes(MODELS["champion"].read_bytes()[:5000])
-    open_watch(person.app.stage, [damaged], "track-01")
+    open_watch(person.app.context, [damaged], "track-01")
     message = person.top(MessageScreen)
     assert str(damaged) in message.text
     person.frames(2)
@@ -288,7 +288,7 @@ def test_what_watching_shows_can_be_hidden_and_stays_so(person: Person) -> None:
     person.ticks(40)
     with_table = person.picture().copy()
     person.press("e", "space")
-    assert "episodes" not in person.app.stage.settings.overlays
+    assert "episodes" not in person.app.context.settings.overlays
     middle = (640, 60)
     assert person.picture().get_at(middle) != with_table.get_at(middle)
 
@@ -324,7 +324,7 @@ def test_a_model_that_fails_while_it_drives_is_told(person: Person) -> None:
     message = person.top(LostScreen)
     assert (message.title, message.text) == ("It cannot go on", "the model fails while it drives")
     person.press("escape")
-    assert person.app.stage.top is not screen
+    assert person.app.context.top is not screen
 
 
 def test_the_free_camera_can_be_zoomed_at_every_size_of_the_window(person: Person) -> None:

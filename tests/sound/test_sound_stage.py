@@ -36,7 +36,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[SoundStage]:
+def context(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[SoundStage]:
     """One that plays to nobody."""
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
     stage = SoundStage(0.8, clock)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pygame
 import pytest
 
-from racer_viewer.ui.adapter import Adapter
+from racer_viewer.ui.adapter import InputAdapter
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS, FIXED, NAMES, rebound
-from racer_viewer.ui.intents import Click, Close, Controls, Do, Drag, Dropped, Intent, Point, Pressed
+from racer_viewer.ui.intents import Click, CloseWindow, Command, Controls, Drag, FileDrop, Intent, KeyPress, MouseMove
 
 
 def event(kind: int, **values: object) -> pygame.event.Event:
@@ -26,14 +26,21 @@ def display(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("pressed", "wanted"),
-    [("return", Do.ACCEPT), ("escape", Do.BACK), ("f1", Do.HELP), ("h", Do.HELP), ("r", Do.RESTART), ("2", Do.REWARD)],
+    [
+        ("return", Command.ACCEPT),
+        ("escape", Command.BACK),
+        ("f1", Command.HELP),
+        ("h", Command.HELP),
+        ("r", Command.RESTART),
+        ("2", Command.REWARD),
+    ],
 )
-def test_a_key_means_what_it_is_bound_to(pressed: str, wanted: Do) -> None:
-    assert Adapter().intents([key(pressed)]) == [Pressed(pressed), wanted]
+def test_a_key_means_what_it_is_bound_to(pressed: str, wanted: Command) -> None:
+    assert InputAdapter().intents([key(pressed)]) == [KeyPress(pressed), wanted]
 
 
 def test_held_keys_are_controls_until_they_are_let_go() -> None:
-    adapter = Adapter()
+    adapter = InputAdapter()
     adapter.intents([key("up"), key("a")])
     assert adapter.controls() == Controls(steer=-1.0, throttle=1.0)
     adapter.intents([key("right")])
@@ -45,7 +52,7 @@ def test_held_keys_are_controls_until_they_are_let_go() -> None:
 
 
 def test_a_stick_and_triggers_are_analogue_with_a_dead_zone() -> None:
-    adapter = Adapter()
+    adapter = InputAdapter()
     stick, right, left = (
         pygame.CONTROLLER_AXIS_LEFTX,
         pygame.CONTROLLER_AXIS_TRIGGERRIGHT,
@@ -66,40 +73,40 @@ def test_a_stick_and_triggers_are_analogue_with_a_dead_zone() -> None:
 
 
 def test_a_tilted_stick_moves_once_through_a_menu() -> None:
-    adapter = Adapter()
+    adapter = InputAdapter()
     moves: list[Intent] = []
     for value in (0, 25_000, 32_000, 5_000, 25_000, -25_000, 0, -25_000):
         moves += adapter.intents(
             [event(pygame.CONTROLLERAXISMOTION, axis=pygame.CONTROLLER_AXIS_LEFTY, value=value, instance_id=0)]
         )
-    assert moves == [Do.DOWN, Do.DOWN, Do.UP]
+    assert moves == [Command.DOWN, Command.DOWN, Command.UP]
 
 
 def test_the_mouse_points_clicks_drags_and_goes_back() -> None:
-    adapter = Adapter()
-    assert adapter.intents([event(pygame.MOUSEMOTION, pos=(3, 4), rel=(1, 1), buttons=(0, 0, 0))]) == [Point(3, 4)]
+    adapter = InputAdapter()
+    assert adapter.intents([event(pygame.MOUSEMOTION, pos=(3, 4), rel=(1, 1), buttons=(0, 0, 0))]) == [MouseMove(3, 4)]
     assert adapter.intents([event(pygame.MOUSEMOTION, pos=(3, 4), rel=(1, 2), buttons=(1, 0, 0))]) == [Drag(1, 2, 3, 4)]
     assert adapter.intents([event(pygame.MOUSEBUTTONDOWN, pos=(3, 4), button=1)]) == [Click(3, 4)]
-    assert adapter.intents([event(pygame.MOUSEBUTTONDOWN, pos=(3, 4), button=3)]) == [Do.BACK]
+    assert adapter.intents([event(pygame.MOUSEBUTTONDOWN, pos=(3, 4), button=3)]) == [Command.BACK]
 
 
 def test_files_and_the_window_itself() -> None:
-    adapter = Adapter()
-    assert adapter.intents([event(pygame.DROPFILE, file="a.racer")]) == [Dropped(Path("a.racer"))]
-    assert adapter.intents([event(pygame.QUIT)]) == [Close()]
+    adapter = InputAdapter()
+    assert adapter.intents([event(pygame.DROPFILE, file="a.racer")]) == [FileDrop(Path("a.racer"))]
+    assert adapter.intents([event(pygame.QUIT)]) == [CloseWindow()]
 
 
 def test_a_key_that_is_given_away_leaves_nothing_without_a_key() -> None:
-    bindings = rebound(DEFAULT_BINDINGS, Do.CAMERA, "r")
-    assert bindings[Do.CAMERA] == ("r",)
-    assert bindings[Do.RESTART] == ("c",)
-    bindings = rebound(DEFAULT_BINDINGS, Do.CAMERA, "w")
+    bindings = rebound(DEFAULT_BINDINGS, Command.CAMERA, "r")
+    assert bindings[Command.CAMERA] == ("r",)
+    assert bindings[Command.RESTART] == ("c",)
+    bindings = rebound(DEFAULT_BINDINGS, Command.CAMERA, "w")
     assert bindings["throttle"] == ("up",)
 
 
 @pytest.mark.parametrize("fixed", ["escape", "f11", "return", "h"])
 def test_keys_that_are_the_same_for_all_cannot_be_taken(fixed: str) -> None:
-    assert rebound(DEFAULT_BINDINGS, Do.CAMERA, fixed) == DEFAULT_BINDINGS
+    assert rebound(DEFAULT_BINDINGS, Command.CAMERA, fixed) == DEFAULT_BINDINGS
 
 
 def test_everything_that_can_be_bound_has_a_name_and_no_key_twice() -> None:

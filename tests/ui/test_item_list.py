@@ -6,9 +6,9 @@ from itertools import pairwise
 import pygame
 import pytest
 
-from racer_viewer.ui.intents import Click, Do, Drag, Point, Scroll
-from racer_viewer.ui.item_list import Button, Choice, Column, ItemList, Row, Slider, toggle
-from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Theme
+from racer_viewer.ui.intents import Click, Command, Drag, MouseMove, Scroll
+from racer_viewer.ui.item_list import Button, Choice, Column, ItemList, ItemRects, Row, Slider, toggle
+from racer_viewer.ui.theme import TEXT_SMALL, Theme
 
 AREA = pygame.Rect(20, 30, 500, 300)
 COLUMNS = (Column("Name", 2.0), Column("Trained on", 1.0), Column("Lap", 1.0, right=True))
@@ -25,34 +25,46 @@ def drawn(listed: ItemList) -> ItemList:
     return listed
 
 
+def rects(listed: ItemList, number: int) -> ItemRects:
+    """Return where a visible item was drawn."""
+    found = listed.rects_of(listed.items[number])
+    assert found is not None
+    return found
+
+
+def visible(listed: ItemList) -> set[int]:
+    return {number for number, item in enumerate(listed.items) if listed.rects_of(item) is not None}
+
+
 def test_up_and_down_go_round() -> None:
     listed = ItemList([Button("a"), Button("b"), Button("c")])
-    listed.handle(Do.UP)
+    listed.handle(Command.UP)
     assert listed.chosen == 2
-    listed.handle(Do.DOWN)
+    listed.handle(Command.DOWN)
     assert listed.chosen == 0
 
 
 def test_a_button_does_what_it_does_unless_it_is_not_enabled() -> None:
     done: list[str] = []
     listed = ItemList(
-        [Button("a", do=lambda: done.append("a")), Button("b", enabled=False, do=lambda: done.append("b"))]
+        [Button("a", on_press=lambda: done.append("a")), Button("b", enabled=False, on_press=lambda: done.append("b"))]
     )
-    listed.handle(Do.ACCEPT)
-    listed.handle(Do.DOWN)
-    listed.handle(Do.ACCEPT)
+    listed.handle(Command.ACCEPT)
+    listed.handle(Command.DOWN)
+    listed.handle(Command.ACCEPT)
     assert done == ["a"]
 
 
 def test_a_choice_goes_both_ways_and_tells() -> None:
     told: list[int] = []
-    choice = Choice("c", options=("x", "y", "z"), changed=told.append)
+    choice = Choice("c", options=("x", "y", "z"), on_change=told.append)
     listed = drawn(ItemList([choice]))
-    listed.handle(Do.LEFT)
-    listed.handle(Do.RIGHT)
-    listed.handle(Do.ACCEPT)
+    listed.handle(Command.LEFT)
+    listed.handle(Command.RIGHT)
+    listed.handle(Command.ACCEPT)
     assert told == [2, 0, 1]
-    value = listed._values[0]
+    value = rects(listed, 0).value
+    assert value is not None
     listed.handle(Click(value.x + 2, value.centery))
     assert choice.value == "x"
     listed.handle(Click(value.right - 2, value.centery))
@@ -61,16 +73,17 @@ def test_a_choice_goes_both_ways_and_tells() -> None:
 
 def test_a_slider_is_moved_by_keys_and_dragged_by_the_mouse() -> None:
     told: list[float] = []
-    slider = Slider("s", high=1.0, step=0.25, number=0.5, unit="%", changed=told.append)
+    slider = Slider("s", high=1.0, step=0.25, number=0.5, unit="%", on_change=told.append)
     listed = drawn(ItemList([slider]))
-    listed.handle(Do.RIGHT)
+    listed.handle(Command.RIGHT)
     assert slider.value == "75 %"
-    track = listed._sliders[0]
+    track = rects(listed, 0).slider
+    assert track is not None
     listed.handle(Click(track.x + 1, track.centery))
     assert slider.number == 0.0
     listed.handle(Drag(5, 0, track.right - 1, track.centery))
     assert slider.number == 1.0
-    listed.handle(Do.RIGHT)
+    listed.handle(Command.RIGHT)
     assert told == [0.75, 0.0, 1.0]
 
 
@@ -80,29 +93,31 @@ def test_the_drawn_slider_is_as_long_as_its_value() -> None:
     listed = ItemList([Button("above"), slider])
     theme = Theme()
     listed.draw(surface, theme, AREA)
-    track = listed._sliders[1].inflate(-theme.px(12), 0)
+    slot = rects(listed, 1).slider
+    assert slot is not None
+    track = slot.inflate(-theme.px(12), 0)
     filled = [surface.get_at((x, track.centery))[:3] == theme.palette.text for x in range(track.x, track.right)]
     assert sum(filled) == pytest.approx(track.width / 2 + theme.px(7), abs=3)
 
 
 def test_the_mouse_chooses_what_it_points_at() -> None:
     listed = drawn(ItemList([Button("a"), Button("b"), toggle("c", False, lambda on: None)]))
-    assert listed.handle(Point(*listed._rows[2].center))
+    assert listed.handle(MouseMove(*rects(listed, 2).row.center))
     assert listed.chosen == 2
-    assert not listed.handle(Point(590, 390))
+    assert not listed.handle(MouseMove(590, 390))
 
 
 def test_a_long_list_scrolls_to_what_is_chosen() -> None:
     listed = drawn(ItemList([Button(str(number)) for number in range(40)]))
-    shown = set(listed._rows)
+    shown = visible(listed)
     assert 39 not in shown
-    listed.handle(Do.UP)
+    listed.handle(Command.UP)
     drawn(listed)
-    assert 39 in listed._rows
-    assert len(listed._rows) == len(shown)
+    assert 39 in visible(listed)
+    assert len(visible(listed)) == len(shown)
     listed.handle(Scroll(1.0, 100, 100))
     assert listed.chosen == 38
-    assert all(AREA.contains(row) for row in listed._rows.values())
+    assert all(AREA.contains(rects(listed, number).row) for number in visible(listed))
 
 
 def table(*rows: Row) -> ItemList:
@@ -112,72 +127,83 @@ def table(*rows: Row) -> ItemList:
 def test_enter_opens_a_row_and_left_and_right_mark_it() -> None:
     opened: list[str] = []
     marks: list[bool] = []
-    row = Row("a", cells=("x", "y"), do=lambda: opened.append("a"), marked=False, on_mark=marks.append)
+    row = Row("a", cells=("x", "y"), on_press=lambda: opened.append("a"), marked=False, on_mark=marks.append)
     listed = table(row)
-    listed.handle(Do.RIGHT)
+    listed.handle(Command.RIGHT)
     assert row.marked
-    listed.handle(Do.LEFT)
+    listed.handle(Command.LEFT)
     assert not row.marked
-    listed.handle(Do.ACCEPT)
+    listed.handle(Command.ACCEPT)
     assert (opened, marks) == (["a"], [True, False])
 
 
 def test_who_is_told_of_a_mark_may_take_it_back() -> None:
     row = Row("a", marked=False)
     row.on_mark = lambda on: setattr(row, "marked", False)
-    table(row).handle(Do.RIGHT)
+    table(row).handle(Command.RIGHT)
     assert row.marked is False
 
 
 def test_a_click_on_the_box_marks_and_a_click_elsewhere_opens() -> None:
     opened: list[str] = []
-    first, second = (Row(name, do=partial(opened.append, name), marked=False) for name in "ab")
+    first, second = (Row(name, on_press=partial(opened.append, name), marked=False) for name in "ab")
     listed = table(first, second)
-    listed.handle(Click(*listed._marks[1].center))
+    box = rects(listed, 1).mark
+    assert box is not None
+    listed.handle(Click(*box.center))
     assert (first.marked, second.marked, opened) == (False, True, [])
-    listed.handle(Click(*listed._rows[0].center))
+    listed.handle(Click(*rects(listed, 0).row.center))
     assert (first.marked, opened) == (False, ["a"])
 
 
 def test_a_row_that_cannot_be_marked_has_no_box() -> None:
     opened: list[str] = []
-    listed = table(Row("a", marked=True), Row("b", do=lambda: opened.append("b")))
-    assert set(listed._marks) == {0}
-    listed.handle(Click(listed._marks[0].centerx, listed._rows[1].centery))
+    listed = table(Row("a", marked=True), Row("b", on_press=lambda: opened.append("b")))
+    assert [rects(listed, number).mark is None for number in range(2)] == [False, True]
+    box = rects(listed, 0).mark
+    assert box is not None
+    listed.handle(Click(box.centerx, rects(listed, 1).row.centery))
     assert opened == ["b"]
-    listed.handle(Do.RIGHT)
+    listed.handle(Command.RIGHT)
     assert listed.items[1].marked is None  # type: ignore[attr-defined]
 
 
 def test_the_header_is_above_the_first_row_and_below_what_is_no_row() -> None:
     listed = drawn(ItemList([Choice("circuit", options=("x", "y")), Row("a"), Row("b")], COLUMNS))
-    gaps = [listed._rows[n + 1].top - listed._rows[n].bottom for n in range(2)]
+    gaps = [rects(listed, n + 1).row.top - rects(listed, n).row.bottom for n in range(2)]
     assert gaps[0] > gaps[1] + Theme().line_height(TEXT_SMALL)
     without = drawn(ItemList([Choice("circuit", options=("x", "y")), Row("a"), Row("b")]))
-    assert without._rows[1].top == without._rows[0].bottom + gaps[1]
+    assert rects(without, 1).row.top == rects(without, 0).row.bottom + gaps[1]
 
 
 def test_cells_stay_within_their_columns_and_long_ones_end_with_an_ellipsis() -> None:
-    listed = table(Row("n" * 99, cells=("c" * 99, "l" * 99), marked=False))
-    places = listed._places(Theme(), listed._rows[0])
-    for (left, width), (following, _) in pairwise(places):
+    rows = [Row("chosen"), Row("n" * 99, cells=("c" * 99, "l" * 99), marked=False)]
+    listed, theme, surface = ItemList(rows, COLUMNS), Theme(), pygame.Surface((600, 400))
+    listed.draw(surface, theme, AREA)
+    row = rects(listed, 1).row
+    spans = listed.column_spans(theme, row)
+    for (left, width), (following, _) in pairwise(spans):
         assert left + width < following
-    assert places[-1][0] + places[-1][1] <= listed._rows[0].right
-    fitted = [
-        listed._fitting(Theme(), letter * 99, width, TEXT) for letter, (_, width) in zip("ncl", places, strict=True)
-    ]
-    assert all(text.endswith("…") for text in fitted)
-    assert all(Theme().width(text) <= width for text, (_, width) in zip(fitted, places, strict=True))
+    assert spans[-1][0] + spans[-1][1] <= row.right
+    for left, width in spans:
+        cell, beside = pygame.Rect(left, row.y, width, row.height), pygame.Rect(left + width + 1, row.y, 5, row.height)
+        assert is_lit(surface, cell)
+        assert not is_lit(surface, beside)
+
+
+def is_lit(surface: pygame.Surface, area: pygame.Rect) -> bool:
+    """Whether letters of a row that is not chosen were drawn there."""
+    return any(surface.get_at((x, y))[0] > 200 for x in range(area.x, area.right) for y in range(area.y, area.bottom))
 
 
 def test_a_column_at_the_right_ends_where_the_column_ends() -> None:
     rows = [Row("chosen"), Row("", cells=("", "9")), Row("", cells=("", "123.45"))]
     listed = ItemList(rows, COLUMNS)
     listed.draw(surface := pygame.Surface((600, 400)), Theme(), AREA)
-    x, width = listed._places(Theme(), listed._rows[1])[2]
+    x, width = listed.column_spans(Theme(), rects(listed, 1).row)[2]
     ends = []
     for number in (1, 2):
-        row = listed._rows[number]
+        row = rects(listed, number).row
         lit = [
             at
             for at in range(row.x, row.right)
@@ -191,8 +217,8 @@ def test_a_long_table_keeps_its_header_and_stays_within_its_area() -> None:
     listed = drawn(
         ItemList([Choice("circuit", options=("x",)), *(Row(str(n), marked=False) for n in range(40))], COLUMNS)
     )
-    listed.handle(Do.UP)
+    listed.handle(Command.UP)
     drawn(listed)
-    assert 40 in listed._rows
-    assert min(row.top for row in listed._rows.values()) > AREA.top + Theme().line_height(TEXT_SMALL)
-    assert all(AREA.contains(row) for row in listed._rows.values())
+    assert 40 in visible(listed)
+    assert min(rects(listed, number).row.top for number in visible(listed)) > AREA.top + Theme().line_height(TEXT_SMALL)
+    assert all(AREA.contains(rects(listed, number).row) for number in visible(listed))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_viewer.modes.play import open_play
-from racer_viewer.modes.screen import ListScreen, Stage
+from racer_viewer.modes.screen import AppContext, ListScreen
 from racer_viewer.modes.train.run_facts import best_policy, best_steps, fastest_laps
 from racer_viewer.modes.train.showcase import steps_in_words
 from racer_viewer.modes.watch import open_watch
@@ -28,13 +28,13 @@ class MoreStepsScreen(ListScreen):
     title = "Learn on"
 
     def __init__(
-        self, app: Stage, folder: Path, done: int, total: int, before: Callable[[], None] = lambda: None
+        self, app: AppContext, folder: Path, done: int, total: int, before: Callable[[], None] = lambda: None
     ) -> None:
         self._folder, self._done, self._before = folder, done, before
-        usual = [Button(f"{more:,} steps more", self._hint(more), do=partial(self._go_on, more)) for more in MORE]
-        again = Button(f"As many again: {total:,} steps", self._hint(total), do=partial(self._go_on, total))
+        usual = [Button(f"{more:,} steps more", self._hint(more), on_press=partial(self._go_on, more)) for more in MORE]
+        again = Button(f"As many again: {total:,} steps", self._hint(total), on_press=partial(self._go_on, total))
         items = usual if total in MORE else [*usual, again]
-        super().__init__(app, [*items, Button("Leave it as it is", do=self.back)])
+        super().__init__(app, [*items, Button("Leave it as it is", on_press=self.back)])
 
     @property
     def subtitle(self) -> str:
@@ -58,10 +58,10 @@ class TrainEndScreen(ListScreen):
     """Over the last picture of it. Going back leads to the timeline over the whole training."""
 
     darkness = 200
-    way_back = "Back to the training"
+    return_label = "Back to the training"
     subtitle_lines = 4
 
-    def __init__(self, app: Stage, train: TrainScreen) -> None:
+    def __init__(self, app: AppContext, train: TrainScreen) -> None:
         self._train = train
         super().__init__(app, self._items(app))
 
@@ -77,17 +77,17 @@ class TrainEndScreen(ListScreen):
         laps = filter(None, (best_policy(run.history), fastest_laps(run.history)))
         return f"{run.config.name}: {run.steps:,} steps; {'; '.join(laps) or 'no whole lap yet'}"
 
-    def _items(self, app: Stage) -> list[Item]:
+    def _items(self, app: AppContext) -> list[Item]:
         items: list[Item] = []
         if self._train.best_model() is not None:
             items += [
-                Button("Race it", f"You against {self._learned()}", do=self._race),
-                Button("Watch it", "With all that it sees and wants", do=self._watch),
+                Button("Race it", f"You against {self._learned()}", on_press=self._race),
+                Button("Watch it", "With all that it sees and wants", on_press=self._watch),
             ]
             items.append(self._resuming())
         items += [
-            Button("See the training again", "A timeline over all of it", do=app.pop),
-            Button("To the menu", do=self._leave),
+            Button("See the training again", "A timeline over all of it", on_press=app.pop),
+            Button("To the menu", on_press=self._leave),
         ]
         return items
 
@@ -98,20 +98,20 @@ class TrainEndScreen(ListScreen):
 
     def _resuming(self) -> Button:
         if self._train.run.state == "finished":
-            return Button("Learn on", "For some steps more", do=self._ask_for_more)
-        return Button("Resume", "Learn on from the last that was saved", do=self._resume)
+            return Button("Learn on", "For some steps more", on_press=self._ask_for_more)
+        return Button("Resume", "Learn on from the last that was saved", on_press=self._resume)
 
     def _race(self) -> None:
         run, model = self._train.run, self._train.best_model()
         if model is None:
-            self.app.say(f"There is no model in {run.folder} any more")
+            self.app.notify(f"There is no model in {run.folder} any more")
         else:
             open_play(self.app, run.config.tracks[0], [(run.config.name, model)], RACED_LAPS)
 
     def _watch(self) -> None:
         run, model = self._train.run, self._train.best_model()
         if model is None:
-            self.app.say(f"There is no model in {run.folder} any more")
+            self.app.notify(f"There is no model in {run.folder} any more")
         else:
             open_watch(self.app, [model], run.config.tracks[0])
 
@@ -132,4 +132,4 @@ class TrainEndScreen(ListScreen):
         self.app.pop()
 
     def _leave(self) -> None:
-        self.app.back_home()
+        self.app.pop_to_menu()

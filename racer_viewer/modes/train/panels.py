@@ -24,21 +24,21 @@ from racer_viewer.modes.race_view import ZOOM_STEP
 from racer_viewer.modes.train.run_facts import lap_words
 from racer_viewer.modes.train.showcase import steps_in_words
 from racer_viewer.run_history import RunEvent
-from racer_viewer.ui.intents import Click, Drag, Intent, Point, Release, Scroll
-from racer_viewer.ui.paint import STATUS_HEIGHT, Words, status_line
+from racer_viewer.ui.intents import Click, Drag, Intent, MouseMove, Release, Scroll
+from racer_viewer.ui.paint import STATUS_HEIGHT, ColouredWords, draw_status_line
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
-from racer_viewer.ui.timeline import Mark, State, Timeline
+from racer_viewer.ui.timeline import PlayState, Timeline, TimelineMark
 
 if TYPE_CHECKING:
     from racer_viewer.modes.train.screen import TrainScreen
 
 
-class Fate(Enum):
+class RunDecision(Enum):
     """It goes on without a window, is stopped and saved, or is stopped and removed."""
 
-    LEARNS_ON = "learns on"
-    STOPPED = "stopped"
-    DISCARDED = "discarded"
+    DETACH = "learns on"
+    STOP = "stopped"
+    DISCARD = "discarded"
 
 
 PACES: tuple[float | None, ...] = (1.0, 2.0, 10.0, None)
@@ -46,7 +46,7 @@ PACES: tuple[float | None, ...] = (1.0, 2.0, 10.0, None)
 PACE_NAMES = ("real time", "2×", "10×", "full speed")
 
 
-def number_of(pace: float | None) -> int:
+def pace_index(pace: float | None) -> int:
     """Of the pace that can be chosen and comes nearest: somebody else may have asked for any."""
     if pace is None:
         return PACES.index(None)
@@ -54,7 +54,7 @@ def number_of(pace: float | None) -> int:
     return min(range(len(known)), key=lambda number: abs(known[number] - pace))
 
 
-def name_of(pace: float | None) -> str:
+def pace_name(pace: float | None) -> str:
     return PACE_NAMES[PACES.index(pace)] if pace in PACES else f"{pace:g}×"
 
 
@@ -64,7 +64,7 @@ SHOWCASE_SHARE, SWARM_SHARE = 0.56, 0.46
 """Of the width that the showcase has beside the others, and of the height that the swarm has above the curves."""
 
 
-class Layout(Enum):
+class TrainLayout(Enum):
     """In the order in which one key goes through them."""
 
     ALL = "everything"
@@ -73,24 +73,24 @@ class Layout(Enum):
     CURVES = "curves"
 
 
-def panes(layout: Layout, area: pygame.Rect) -> dict[Layout, pygame.Rect]:
+def panes(layout: TrainLayout, area: pygame.Rect) -> dict[TrainLayout, pygame.Rect]:
     """Of each part that is shown, its place within an area."""
-    if layout is not Layout.ALL:
+    if layout is not TrainLayout.ALL:
         return {layout: area}
     left = pygame.Rect(area.topleft, (round(area.width * SHOWCASE_SHARE), area.height))
     right = pygame.Rect(left.right + GAP, area.y, area.right - left.right - GAP, area.height)
     upper = pygame.Rect(right.topleft, (right.width, round(right.height * SWARM_SHARE)))
     lower = pygame.Rect(right.x, upper.bottom + GAP, right.width, right.bottom - upper.bottom - GAP)
-    return {Layout.SHOWCASE: left, Layout.SWARM: upper, Layout.CURVES: lower}
+    return {TrainLayout.SHOWCASE: left, TrainLayout.SWARM: upper, TrainLayout.CURVES: lower}
 
 
-def gaps(places: dict[Layout, pygame.Rect], area: pygame.Rect) -> list[pygame.Rect]:
+def gaps(places: dict[TrainLayout, pygame.Rect], area: pygame.Rect) -> list[pygame.Rect]:
     """What the parts leave free of their area."""
-    if Layout.CURVES not in places or len(places) < 2:
+    if TrainLayout.CURVES not in places or len(places) < 2:
         return []
-    left, upper = places[Layout.SHOWCASE], places[Layout.SWARM]
+    left, upper = places[TrainLayout.SHOWCASE], places[TrainLayout.SWARM]
     upright = pygame.Rect(left.right, area.y, upper.x - left.right, area.height)
-    return [upright, pygame.Rect(upper.x, upper.bottom, upper.width, places[Layout.CURVES].y - upper.bottom)]
+    return [upright, pygame.Rect(upper.x, upper.bottom, upper.width, places[TrainLayout.CURVES].y - upper.bottom)]
 
 
 MARKED = {"first lap": "first lap", "best": "", "weights": "weights"}
@@ -100,18 +100,20 @@ MARKED = {"first lap": "first lap", "best": "", "weights": "weights"}
 def note_on(timeline: Timeline, train: TrainScreen) -> None:
     """Bring it up to date, from its length to what is said below it."""
     run, palette = train.run, train.app.theme.palette
-    timeline.length = max(1, run.total if train.lives else run.steps)
+    timeline.length = max(1, run.total if train.is_live else run.steps)
     timeline.place = train.policy.steps
-    timeline.state = State.GOES if run.state == "learning" else State.STANDS if train.lives else State.ENDED
+    timeline.state = (
+        PlayState.PLAYING if run.state == "learning" else PlayState.PAUSED if train.is_live else PlayState.ENDED
+    )
     timeline.speed = ""
     timeline.caption, timeline.caption_colour = run.config.name, palette.player
     timeline.marks = tuple(
-        Mark(event.steps, MARKED[event.kind], palette.good if event.kind == "best" else None)
+        TimelineMark(event.steps, MARKED[event.kind], palette.good if event.kind == "best" else None)
         for event in run.history.events
         if event.kind in MARKED
     )
     timeline.warning = run.problem
-    timeline.news = "Drag to an earlier policy: it drives beside the newest" if train.lives else "Drag to any moment"
+    timeline.news = "Drag to an earlier policy: it drives beside the newest" if train.is_live else "Drag to any moment"
 
 
 PICTURES = 8
@@ -153,21 +155,21 @@ class TrainStatus:
         self._plate, self._age = _drawn_plate(theme, width, words_of(self._train)), 0
 
 
-def _drawn_plate(theme: Theme, width: int, words: Words) -> pygame.Surface:
+def _drawn_plate(theme: Theme, width: int, words: ColouredWords) -> pygame.Surface:
     plate = pygame.Surface((width, theme.px(STATUS_HEIGHT)), depth=32)
     plate.fill(theme.palette.panel[:3])
-    status_line(plate, theme, words)
+    draw_status_line(plate, theme, words)
     return plate
 
 
-def words_of(train: TrainScreen) -> Words:
+def words_of(train: TrainScreen) -> ColouredWords:
     run, palette = train.run, train.app.theme.palette
     words = (
         (run.config.name, palette.text),
         (STATES.get(run.state, run.state), palette.good if run.state == "learning" else palette.accent),
         (f"{run.steps:,} of {run.total:,} steps", palette.text),
-        (f"{run.steps_per_second:,.0f} steps/s" if train.lives else "", palette.faint),
-        (name_of(run.pace) if train.lives else "", palette.faint),
+        (f"{run.steps_per_second:,.0f} steps/s" if train.is_live else "", palette.faint),
+        (pace_name(run.pace) if train.is_live else "", palette.faint),
         (lap_words(run.history, train.circuit), palette.text),
         _policy(train),
     )
@@ -210,7 +212,7 @@ class EventPanel:
 def _panel(theme: Theme, events: Sequence[RunEvent]) -> pygame.Surface:
     line, padding = theme.line_height(TEXT_SMALL) + theme.px(5), theme.px(PADDING)
     words = [f"{steps_in_words(event.steps)}   {event.text}" for event in events]
-    lines = [theme.fitting(each, theme.px(WIDTH), TEXT_SMALL) for each in words]
+    lines = [theme.truncate(each, theme.px(WIDTH), TEXT_SMALL) for each in words]
     width = max(theme.width(text, TEXT_SMALL) for text in lines) + 2 * padding
     panel = theme.panel(width, line * len(lines) + padding)
     for number, text in enumerate(lines):
@@ -229,12 +231,12 @@ class TrainMouse:
     def __init__(self, train: TrainScreen) -> None:
         self._train = train
         self.at: tuple[int, int] | None = None
-        self._held: Layout | None = None
+        self._held: TrainLayout | None = None
 
     def handle(self, intent: Intent) -> bool:
         """Whether nobody else should hear of it."""
         match intent:
-            case Point(x, y):
+            case MouseMove(x, y):
                 self.at, self._held = (x, y), None
                 return False
             case Release():
@@ -252,25 +254,25 @@ class TrainMouse:
 
     def _drag(self, dx: int, dy: int, x: int, y: int) -> None:
         held = self._held or self._part_at(x, y)
-        if held is Layout.SHOWCASE:
+        if held is TrainLayout.SHOWCASE:
             self._train.camera.drag(dx, dy)
-        elif held is Layout.CURVES:
+        elif held is TrainLayout.CURVES:
             self._show_moment(x, y)
 
     def _scroll(self, steps: float, x: int, y: int) -> None:
         part = self._part_at(x, y)
-        if part is Layout.SHOWCASE:
+        if part is TrainLayout.SHOWCASE:
             left, top = self._train.places[part].topleft
             self._train.camera.zoom(ZOOM_STEP**steps, (x - left, y - top))
-        elif part is Layout.CURVES:
+        elif part is TrainLayout.CURVES:
             self._train.smooth(SMOOTHING_STEP if steps > 0 else -SMOOTHING_STEP)
 
     def _show_moment(self, x: int, y: int) -> None:
         """That of the chart at these pixels, if there is one."""
-        place = self._train.places.get(Layout.CURVES)
+        place = self._train.places.get(TrainLayout.CURVES)
         steps = None if place is None else self._train.pictures.steps_at(x - place.x, y - place.y)
         if steps is not None:
             self._train.policy.choose_at(steps)
 
-    def _part_at(self, x: int, y: int) -> Layout | None:
+    def _part_at(self, x: int, y: int) -> TrainLayout | None:
         return next((part for part, place in self._train.places.items() if place.collidepoint(x, y)), None)

@@ -13,8 +13,8 @@ import pygame
 
 from racer_env.engine import ANYWHERE, Config, Simulation, Track
 from racer_viewer.agents import Agent
-from racer_viewer.modes.screen import Stage
-from racer_viewer.modes.train.panels import Layout
+from racer_viewer.modes.screen import AppContext
+from racer_viewer.modes.train.panels import TrainLayout
 from racer_viewer.render.plots import CurvesView
 from racer_viewer.render.swarm import SwarmScene
 from racer_viewer.run_history import SWARM_CAR, RunHistory, Swarm
@@ -67,7 +67,7 @@ MOST_LEFT = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
+class TrainPictureState:
     """What there is to see of a run now.
 
     circuit, number: its name, and its place among those of the run. mouse: where it is in the window [px].
@@ -89,13 +89,13 @@ class TrainPictures:
     patient: everything is drawn in every picture, for films.
     """
 
-    def __init__(self, app: Stage, patient: bool = False) -> None:
+    def __init__(self, app: AppContext, patient: bool = False) -> None:
         self._app, self._patient = app, patient
         self._swarm, self._curves = SwarmScene(app.theme, patient), CurvesView(app.theme, patient)
-        self._pictures: dict[Layout, pygame.Surface] = {}
+        self._pictures: dict[TrainLayout, pygame.Surface] = {}
         self._runs: Sequence[RunHistory] = ()
         self._runs_since = 0.0
-        self._began, self._left, self._turn = 0.0, 0, Layout.CURVES
+        self._began, self._left, self._turn = 0.0, 0, TrainLayout.CURVES
 
     def prepare(self, track: Track, size: tuple[int, int]) -> None:
         """The ground of the swarm, for a part of the window of this size."""
@@ -112,18 +112,18 @@ class TrainPictures:
         """Of the moment at a pixel of the curves."""
         return self._curves.chart_at(x, y)
 
-    def draw_ahead(self, shown: Collection[Layout]) -> bool:
+    def draw_ahead(self, shown: Collection[TrainLayout]) -> bool:
         """There is time before the next picture: prepare a little of what is shown."""
-        swarm = Layout.SWARM in shown and self._swarm.draw_ahead()
-        return swarm or (Layout.CURVES in shown and self._curves.draw_ahead())
+        swarm = TrainLayout.SWARM in shown and self._swarm.draw_ahead()
+        return swarm or (TrainLayout.CURVES in shown and self._curves.draw_ahead())
 
     def begin(self) -> None:
         """A picture of the window begins now."""
         self._began = time.perf_counter()
 
-    def draw(self, surface: pygame.Surface, places: dict[Layout, pygame.Rect], sight: Sight) -> None:
+    def draw(self, surface: pygame.Surface, places: dict[TrainLayout, pygame.Rect], sight: TrainPictureState) -> None:
         """What is shown of swarm and curves, at its places."""
-        parts = [part for part in places if part is not Layout.SHOWCASE]
+        parts = [part for part in places if part is not TrainLayout.SHOWCASE]
         due = self._choose(parts)
         for part in parts:
             place = places[part]
@@ -135,7 +135,7 @@ class TrainPictures:
                 self._draw_anew(part, picture, place, sight)
             surface.blit(picture, place)
 
-    def _choose(self, parts: Sequence[Layout]) -> Collection[Layout]:
+    def _choose(self, parts: Sequence[TrainLayout]) -> Collection[TrainLayout]:
         """Those that are drawn anew in this picture."""
         if self._patient or len(parts) < 2:
             return parts
@@ -143,12 +143,14 @@ class TrainPictures:
             self._left += 1
             return ()
         self._left = 0
-        self._turn = Layout.CURVES if self._turn is Layout.SWARM else Layout.SWARM
+        self._turn = TrainLayout.CURVES if self._turn is TrainLayout.SWARM else TrainLayout.SWARM
         return (self._turn,)
 
-    def _draw_anew(self, part: Layout, picture: pygame.Surface, place: pygame.Rect, sight: Sight) -> None:
+    def _draw_anew(
+        self, part: TrainLayout, picture: pygame.Surface, place: pygame.Rect, sight: TrainPictureState
+    ) -> None:
         theme = self._app.theme
-        if part is Layout.SWARM:
+        if part is TrainLayout.SWARM:
             self._swarm.use(theme)
             self._swarm.draw(picture, sight.track, number=sight.number)
             return
@@ -159,7 +161,7 @@ class TrainPictures:
         runs = self._runs_to_draw(sight)
         self._curves.draw(picture, picture.get_rect(), runs, mouse, sight.smoothing, sight.at, sight.circuit)
 
-    def _runs_to_draw(self, sight: Sight) -> Sequence[RunHistory]:
+    def _runs_to_draw(self, sight: TrainPictureState) -> Sequence[RunHistory]:
         now = time.monotonic()
         if self._patient or now - self._runs_since > CURVES_SECONDS:
             self._runs, self._runs_since = sight.runs, now

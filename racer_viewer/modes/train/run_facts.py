@@ -103,7 +103,7 @@ class RunFacts:
         return self.config is not None and self.steps >= self.config.timesteps
 
 
-class RunsLookout:
+class RunScanner:
     """Looks through a folder in a thread of its own, newest run first; again and again at runs that learn.
 
     facts: what is known so far. changes: counts up with every news. reading: whether there is a run that was not

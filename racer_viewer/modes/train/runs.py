@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError
-from racer_viewer.modes.screen import MENU_KEYS, Key, ListScreen, MessageScreen, Stage
+from racer_viewer.modes.screen import MENU_KEYS, AppContext, Key, ListScreen, MessageScreen
 from racer_viewer.modes.train.end import MoreStepsScreen
-from racer_viewer.modes.train.run_facts import RunFacts, RunsLookout, best_policy, fastest_laps
+from racer_viewer.modes.train.run_facts import RunFacts, RunScanner, best_policy, fastest_laps
 from racer_viewer.modes.waiting import BackgroundTask
 from racer_viewer.render.plots import SmallCurve
 from racer_viewer.training.run_folder import remove_run
 from racer_viewer.training.run_lock import running_learner
-from racer_viewer.ui.intents import Controls, Do, Intent
+from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Column, Row
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ class RunsScreen(ListScreen):
     list_width = 780
 
     def __init__(
-        self, app: Stage, choose: Callable[[Path], None] | None = None, without: Collection[Path] = ()
+        self, app: AppContext, choose: Callable[[Path], None] | None = None, without: Collection[Path] = ()
     ) -> None:
         super().__init__(app)
         self._choose, self._without = choose, set(without)
-        self._lookout, self._seen = RunsLookout(app.data / "runs"), -1
+        self._lookout, self._seen = RunScanner(app.data / "runs"), -1
         self._facts: list[RunFacts] = []
         self._marked: list[Path] = []
         self._small = SmallCurve(app.theme)
@@ -73,13 +73,13 @@ class RunsScreen(ListScreen):
     def keys(self) -> Sequence[Key]:
         if self._choose is not None:
             return (MENU_KEYS[0], ("Enter", "compare with it"), MENU_KEYS[3])
-        key = self.app.key_of
+        key = self.app.key_label
         return (
             MENU_KEYS[0],
             ("Left Right", "mark to compare"),
             ("Enter", "open"),
-            (key(Do.RESTART), "resume"),
-            (key(Do.KEEP), "export"),
+            (key(Command.RESTART), "resume"),
+            (key(Command.KEEP), "export"),
             ("Delete", "delete"),
             MENU_KEYS[3],
         )
@@ -88,23 +88,23 @@ class RunsScreen(ListScreen):
         facts = self._chosen
         if facts is None or self._choose is not None:
             super().handle(intent)
-        elif intent == Do.DELETE:
+        elif intent == Command.DELETE:
             self._ask(facts)
-        elif intent == Do.RESTART:
+        elif intent == Command.RESTART:
             self._resume(facts)
-        elif intent == Do.KEEP:
+        elif intent == Command.KEEP:
             self._do_behind(f"Exporting {facts.folder.name}", partial(_export, facts.folder, self.app.data / "exports"))
         else:
             super().handle(intent)
 
-    def shown(self) -> None:
+    def on_show(self) -> None:
         """Whoever was on top may have begun or ended some."""
         self._lookout.start()
 
-    def covered(self) -> None:
+    def on_cover(self) -> None:
         self._lookout.stop()
 
-    def closed(self) -> None:
+    def on_close(self) -> None:
         self._lookout.stop()
 
     def tick(self, controls: Controls) -> None:
@@ -153,7 +153,7 @@ class RunsScreen(ListScreen):
         from racer_viewer.modes.train.setup import resume_run
 
         if facts.learning:
-            self.app.say("It is learning already: Enter brings it back")
+            self.app.notify("It is learning already: Enter brings it back")
         elif facts.config is not None and facts.is_finished:
             self.app.push(MoreStepsScreen(self.app, facts.folder, facts.steps, facts.config.timesteps))
         else:
@@ -166,31 +166,31 @@ class RunsScreen(ListScreen):
             self._do_behind(f"Deleting {facts.folder.name}", partial(_delete, facts.folder))
 
         if facts.learning:
-            self.app.say("It is still learning: stop it first")
+            self.app.notify("It is still learning: stop it first")
             return
         text = f"{facts.folder} is removed, with all its models. It cannot be brought back."
-        items = [Button("Keep it", do=self.app.pop), Button("Delete", do=delete)]
+        items = [Button("Keep it", on_press=self.app.pop), Button("Delete", on_press=delete)]
         self.app.push(MessageScreen(self.app, "Delete this run?", text, items))
 
     def _do_behind(self, words: str, work: Callable[[], str]) -> None:
         """One thing at a time; what came of it is said at the end."""
         if self._work is not None:
-            self.app.say(f"{self._working} first")
+            self.app.notify(f"{self._working} first")
             return
         self._working, self._work = words, BackgroundTask(work, "racer-work-on-run")
-        self.app.say(f"{words} ...")
+        self.app.notify(f"{words} ...")
 
     def _look_at_work(self) -> None:
         if self._work is None:
             return
         if not self._work.done:
-            self.app.say(f"{self._working} ...")
+            self.app.notify(f"{self._working} ...")
             return
         work, self._work = self._work, None
         try:
-            self.app.say(work.result())
+            self.app.notify(work.result())
         except (RacerError, OSError, ImportError) as error:
-            self.app.say(str(error))
+            self.app.notify(str(error))
         self._lookout.start()
 
 
@@ -211,7 +211,7 @@ def _delete(folder: Path) -> str:
 
 def _row(facts: RunFacts, do: Callable[[], None]) -> Row:
     if facts.config is None:
-        return Row(facts.folder.name, facts.problem, cells=("", "cannot be read", "", "", ""), do=do)
+        return Row(facts.folder.name, facts.problem, cells=("", "cannot be read", "", "", ""), on_press=do)
     config, curves = facts.config, facts.curves
     several = len(config.circuits) > 1
     circuit = f"{len(config.circuits)} circuits" if several else config.tracks[0]
@@ -219,4 +219,4 @@ def _row(facts: RunFacts, do: Callable[[], None]) -> Row:
     date = f"{datetime.fromtimestamp(facts.changed):%Y-%m-%d}"
     cells = (config.algo.upper(), circuit, f"{facts.steps:,}", fastest, date)
     hints = (LEARNING if facts.learning else "", best_policy(curves), fastest_laps(curves) if several else "")
-    return Row(facts.folder.name, "; ".join(filter(None, hints)), cells=cells, do=do)
+    return Row(facts.folder.name, "; ".join(filter(None, hints)), cells=cells, on_press=do)

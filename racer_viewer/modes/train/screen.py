@@ -10,30 +10,30 @@ import pygame
 from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.modes.keeping import keep_replay
 from racer_viewer.modes.race_view import DrivingScreen
-from racer_viewer.modes.screen import Key, Screen, Stage, draw_keys
+from racer_viewer.modes.screen import AppContext, Key, Screen, draw_keys
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.menu import LARGEST_SMOOTHING, LeaveTrainingScreen, TrainMenu
 from racer_viewer.modes.train.panels import (
     PACES,
     EventPanel,
-    Fate,
-    Layout,
+    RunDecision,
+    TrainLayout,
     TrainMouse,
     TrainStatus,
     gaps,
-    name_of,
     note_on,
-    number_of,
+    pace_index,
+    pace_name,
     panes,
 )
-from racer_viewer.modes.train.pictures import PolicySwarm, Sight, TrainPictures
+from racer_viewer.modes.train.pictures import PolicySwarm, TrainPictures, TrainPictureState
 from racer_viewer.modes.train.run_facts import ComparedRuns
 from racer_viewer.modes.train.showcase import LIVE, Showcase, ShownPolicy, steps_in_words
 from racer_viewer.run_history import RunHistory, Swarm
 from racer_viewer.training.run_folder import latest_model
 from racer_viewer.training.run_monitor import RunMonitor
-from racer_viewer.ui.intents import Controls, Do, Intent
-from racer_viewer.ui.paint import STATUS_HEIGHT, centred
+from racer_viewer.ui.intents import Command, Controls, Intent
+from racer_viewer.ui.paint import STATUS_HEIGHT, draw_centred
 from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_LARGE
 from racer_viewer.ui.timeline import Timeline
 
@@ -45,7 +45,7 @@ USUAL_SHAPE = 16 / 9
 class TrainScreen(DrivingScreen):
     """A run from its first step to its last, and afterwards a timeline over all of it."""
 
-    def __init__(self, app: Stage, run: RunMonitor, patient: bool = False) -> None:
+    def __init__(self, app: AppContext, run: RunMonitor, patient: bool = False) -> None:
         """patient: everything is drawn in full, for films."""
         self.run = run
         self._circuits = run.config.circuits
@@ -53,8 +53,8 @@ class TrainScreen(DrivingScreen):
         """That is shown, of those of the run."""
         self.showcase = self._new_showcase(app)
         super().__init__(app, self.showcase.snapshot(), patient)
-        self.policy = ShownPolicy(run, self.showcase, app.say)
-        self.layout, self.smoothing = Layout.ALL, 0.6
+        self.policy = ShownPolicy(run, self.showcase, app.notify)
+        self.layout, self.smoothing = TrainLayout.ALL, 0.6
         self._others = ComparedRuns()
         self.timeline = Timeline(1, steps_in_words, self.policy.choose_at, self._press)
         self.pictures, self._status = TrainPictures(app, patient), TrainStatus(self, patient)
@@ -64,22 +64,22 @@ class TrainScreen(DrivingScreen):
         self._again: PolicySwarm | None = None
         self._mouse = TrainMouse(self)
         self._told_end = run.state not in LIVE
-        self.places: dict[Layout, pygame.Rect] = {}
+        self.places: dict[TrainLayout, pygame.Rect] = {}
         """Of the parts that are shown, as they were drawn last."""
-        self.fate: Fate | None = None
+        self.decision: RunDecision | None = None
         """As it was decided here."""
         self.on_closed: list[Callable[[], None]] = []
         """Called when it is."""
 
-    def _new_showcase(self, app: Stage) -> Showcase:
+    def _new_showcase(self, app: AppContext) -> Showcase:
         run = self.run
         return Showcase(self.circuit, run.config, run.weights, app.theme.palette, app.settings.name)
 
     def _prepare_ground(self, size: tuple[int, int]) -> None:
         """For the view that comes first, in a window of this size; for others their first pictures do it."""
         places = panes(self.layout, self._area(size))
-        self._scene.prepare(self.showcase.track, places[Layout.SHOWCASE].height)
-        self.pictures.prepare(self.showcase.track, places[Layout.SWARM].size)
+        self._scene.prepare(self.showcase.track, places[TrainLayout.SHOWCASE].height)
+        self.pictures.prepare(self.showcase.track, places[TrainLayout.SWARM].size)
 
     @property
     def _number(self) -> int:
@@ -87,24 +87,24 @@ class TrainScreen(DrivingScreen):
         return self.run.config.tracks.index(self.circuit)
 
     @property
-    def lives(self) -> bool:
+    def is_live(self) -> bool:
         """Whether it still learns, or could go on at once."""
         return self.run.state in LIVE
 
     def keys(self) -> Sequence[Key]:
-        key, drives = self.app.key_of, self.showcase.person_drives
+        key, drives = self.app.key_label, self.showcase.person_drives
         learning = (
-            (key(Do.PAUSE), "go on" if self.run.state == "paused" else "pause"),
-            (f"{key(Do.SLOWER)} {key(Do.FASTER)}", "pace"),
+            (key(Command.PAUSE), "go on" if self.run.state == "paused" else "pause"),
+            (f"{key(Command.SLOWER)} {key(Command.FASTER)}", "pace"),
         )
-        circuits = ((f"{key(Do.PREVIOUS_CIRCUIT)} {key(Do.NEXT_CIRCUIT)}", "circuit"),)
+        circuits = ((f"{key(Command.PREVIOUS_CIRCUIT)} {key(Command.NEXT_CIRCUIT)}", "circuit"),)
         return (
             ("Esc", "menu"),
-            *(learning if self.lives else ()),
-            (key(Do.LAYOUT), "view"),
+            *(learning if self.is_live else ()),
+            (key(Command.LAYOUT), "view"),
             ("Left Right", "then and now"),
-            (key(Do.WHEEL), "hand back" if drives else "race it"),
-            (key(Do.KEEP), "save now" if self.lives else "keep"),
+            (key(Command.WHEEL), "hand back" if drives else "race it"),
+            (key(Command.KEEP), "save now" if self.is_live else "keep"),
             *(circuits if len(self._circuits) > 1 else ()),
             *super().keys()[1:],
         )
@@ -113,52 +113,52 @@ class TrainScreen(DrivingScreen):
         if self.timeline.handle(intent):
             return
         match intent:
-            case Do.BACK:
+            case Command.BACK:
                 self.app.push(TrainMenu(self.app, self))
-            case Do.PAUSE:
+            case Command.PAUSE:
                 self._press()
-            case Do.SLOWER | Do.FASTER:
-                self.set_pace(number_of(self.run.pace) + (1 if intent == Do.FASTER else -1))
-            case Do.LAYOUT:
-                layouts = list(Layout)
+            case Command.SLOWER | Command.FASTER:
+                self.set_pace(pace_index(self.run.pace) + (1 if intent == Command.FASTER else -1))
+            case Command.LAYOUT:
+                layouts = list(TrainLayout)
                 self.layout = layouts[(layouts.index(self.layout) + 1) % len(layouts)]
-                self.app.say(f"View: {self.layout.value}")
-            case Do.LEFT | Do.RIGHT if self.showcase.person_drives:
+                self.app.notify(f"View: {self.layout.value}")
+            case Command.LEFT | Command.RIGHT if self.showcase.person_drives:
                 pass  # they steer
-            case Do.LEFT | Do.RIGHT:
-                self.policy.choose_neighbour(1 if intent == Do.RIGHT else -1)
-            case Do.PREVIOUS_CIRCUIT | Do.NEXT_CIRCUIT:
-                self._show_circuit(1 if intent == Do.NEXT_CIRCUIT else -1)
-            case Do.WHEEL:
+            case Command.LEFT | Command.RIGHT:
+                self.policy.choose_neighbour(1 if intent == Command.RIGHT else -1)
+            case Command.PREVIOUS_CIRCUIT | Command.NEXT_CIRCUIT:
+                self._show_circuit(1 if intent == Command.NEXT_CIRCUIT else -1)
+            case Command.WHEEL:
                 self.race_it(not self.showcase.person_drives)
-            case Do.KEEP:
+            case Command.KEEP:
                 self.save()
-            case Do.RESTART:
+            case Command.RESTART:
                 self.showcase.restart()
             case _ if not self._mouse.handle(intent):
                 super().handle(intent)
 
     def draw_ahead(self) -> bool:
-        showcase = Layout.SHOWCASE in self.places and super().draw_ahead()
+        showcase = TrainLayout.SHOWCASE in self.places and super().draw_ahead()
         return showcase or self._status.draw_ahead() or self.pictures.draw_ahead(self.places)
 
     def tick(self, controls: Controls) -> None:
         self._waited += 1
         self.showcase.weigh(self.run.weights)
         self.policy.keep_up()
-        self.camera.zooms = self.layout is not Layout.ALL
+        self.camera.zooms = self.layout is not TrainLayout.ALL
         speed = float(self.after.car["speed"])
         self.show(self.showcase.step(self._wheel.turn(controls, speed)))
         self.pictures.tick(self._cars())
         note_on(self.timeline, self)
-        if not self.lives and not self._told_end:
+        if not self.is_live and not self._told_end:
             self._told_end = True
             self.app.push(TrainEndScreen(self.app, self))
 
     def _cars(self) -> Swarm | None:
         """That learn now; afterwards, cars that the chosen policy drives."""
         agent = self.showcase.newest
-        if self.lives or agent is None:
+        if self.is_live or agent is None:
             return self.run.swarm()
         if self._again is None:
             self._again = PolicySwarm(self.showcase.track, self._number, self.run.config.rewards)
@@ -169,22 +169,22 @@ class TrainScreen(DrivingScreen):
         """As fast as the machine can, or slowed down so that the eye can follow."""
         pace = PACES[min(len(PACES) - 1, max(0, number))]
         self.run.set_pace(pace)
-        self.app.say(f"Pace: {name_of(pace)}")
+        self.app.notify(f"Pace: {pace_name(pace)}")
 
     def weigh(self, weights: dict[str, float]) -> None:
         """What some parts of the reward are worth from now on."""
         self.run.set_weights(weights)
-        self.app.say("The new weights count from now on")
+        self.app.notify("The new weights count from now on")
 
     def smooth(self, by: float) -> None:
         """Curves more, or less, from now on."""
         self.smoothing = min(LARGEST_SMOOTHING, max(0.0, self.smoothing + by))
-        self.app.say(f"Smoothing {self.smoothing:.2f}")
+        self.app.notify(f"Smoothing {self.smoothing:.2f}")
 
     def save(self) -> None:
-        if self.lives:
+        if self.is_live:
             self.run.save()
-            self.app.say("Saving what it knows now")
+            self.app.notify("Saving what it knows now")
         else:
             keep_replay(self.app, self.showcase.race.replay())
 
@@ -193,27 +193,27 @@ class TrainScreen(DrivingScreen):
         self._wheel.let_go()
         self.showcase.let_drive(on)
         driver = self.policy.driver
-        self.app.say(f"You race {driver}" if on else f"{driver[0].upper()}{driver[1:]} drives again")
+        self.app.notify(f"You race {driver}" if on else f"{driver[0].upper()}{driver[1:]} drives again")
 
-    def closing(self, then: Callable[[], None]) -> Screen | None:
+    def confirm_close(self, then: Callable[[], None]) -> Screen | None:
         """What becomes of it? Nothing is to be asked once it has ended."""
-        return LeaveTrainingScreen(self.app, self, then) if self.lives else None
+        return LeaveTrainingScreen(self.app, self, then) if self.is_live else None
 
-    def closed(self) -> None:
-        super().closed()
+    def on_close(self) -> None:
+        super().on_close()
         self._others.close()
         self.run.close()
         self.showcase.close()
         for told in self.on_closed:
             told()
 
-    def decide(self, fate: Fate) -> None:
+    def decide(self, decision: RunDecision) -> None:
         """What becomes of the run from now on."""
-        self.fate = fate
-        if fate is Fate.LEARNS_ON:
+        self.decision = decision
+        if decision is RunDecision.DETACH:
             self.run.detach()
         else:
-            self.run.stop(discard=fate is Fate.DISCARDED)
+            self.run.stop(discard=decision is RunDecision.DISCARD)
 
     def best_model(self) -> Path | None:
         """The fastest so far; else the last that was saved."""
@@ -247,38 +247,40 @@ class TrainScreen(DrivingScreen):
         self.places = panes(self.layout, area)
         for gap in gaps(self.places, area):
             surface.fill(theme.palette.panel[:3], gap)
-        if Layout.SHOWCASE in self.places:
-            self.draw_road(surface.subsurface(self.places[Layout.SHOWCASE]), share)
+        if TrainLayout.SHOWCASE in self.places:
+            self.draw_road(surface.subsurface(self.places[TrainLayout.SHOWCASE]), share)
         self.pictures.draw(surface, self.places, self._sight())
-        if Layout.CURVES not in self.places or self.layout is Layout.ALL:
+        if TrainLayout.CURVES not in self.places or self.layout is TrainLayout.ALL:
             self._draw_events(surface, area)
         if self.run.state == "starting" and self.app.top is self:
-            self._draw_waiting(surface.subsurface(self.places.get(Layout.SHOWCASE, area)))
+            self._draw_waiting(surface.subsurface(self.places.get(TrainLayout.SHOWCASE, area)))
         if self.keys_shown and self.app.top is self:
             draw_keys(surface.subsurface((0, 0, surface.get_width(), area.bottom)), theme, self.keys())
         self._status.draw(surface)
         self.timeline.draw(surface, theme)
 
-    def _sight(self) -> Sight:
+    def _sight(self) -> TrainPictureState:
         at = None if self.policy.is_newest else float(self.policy.steps)
         runs = [self.run.history, *self.compared]
-        return Sight(self.showcase.track, self.circuit, self._number, runs, self._mouse.at, self.smoothing, at)
+        return TrainPictureState(
+            self.showcase.track, self.circuit, self._number, runs, self._mouse.at, self.smoothing, at
+        )
 
     def _draw_waiting(self, surface: pygame.Surface) -> None:
         theme, y = self.app.theme, surface.get_height() // 3
-        centred(surface, theme, "The learner starts" + "." * (self._waited // DOT_TICKS % 4), y, TEXT_LARGE)
-        centred(surface, theme, "It takes some seconds to load", y + theme.px(48), TEXT)
+        draw_centred(surface, theme, "The learner starts" + "." * (self._waited // DOT_TICKS % 4), y, TEXT_LARGE)
+        draw_centred(surface, theme, "It takes some seconds to load", y + theme.px(48), TEXT)
 
     def _draw_events(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         """Up to the moment that is shown, in the middle below."""
-        until, middle = self.policy.steps, self.places.get(Layout.SHOWCASE, area).centerx
+        until, middle = self.policy.steps, self.places.get(TrainLayout.SHOWCASE, area).centerx
         events = [event for event in self.run.history.events if event.steps <= until]
         self._events.draw(surface, self.app.theme, events, (middle, area.bottom - self.app.theme.px(MARGIN)))
 
     def _show_circuit(self, by: int) -> None:
         """Another one of those that it learns on."""
         if len(self._circuits) < 2:
-            self.app.say("It learns on this circuit only")
+            self.app.notify("It learns on this circuit only")
             return
         number = (self._circuits.index(self.circuit) + by) % len(self._circuits)
         self.circuit = self._circuits[number]
@@ -287,13 +289,13 @@ class TrainScreen(DrivingScreen):
         self.policy.move_to(self.showcase)
         self._again = None
         self.begin_at(self.showcase.snapshot())
-        self.app.say(f"Circuit {number + 1} of {len(self._circuits)}: {self.circuit}")
+        self.app.notify(f"Circuit {number + 1} of {len(self._circuits)}: {self.circuit}")
 
     def _press(self) -> None:
         """Pause the learning or go on with it; when all is over, have the policy drive again."""
         if self.run.state == "paused":
             self.run.resume()
-        elif self.lives:
+        elif self.is_live:
             self.run.pause()
         else:
             self.showcase.restart()

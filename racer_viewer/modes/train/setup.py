@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_viewer.modes.choose import CircuitChooser
-from racer_viewer.modes.screen import MessageScreen, Stage
+from racer_viewer.modes.screen import AppContext, MessageScreen
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.tensorboard import show_tensorboard
 from racer_viewer.modes.waiting import open_in_background, open_safely
-from racer_viewer.runtime import can_train, how_to_train
+from racer_viewer.runtime import can_train, training_install_hint
 from racer_viewer.training.config import DEFAULT_PRESET, PRESETS, RunConfig, preset
 from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.item_list import Button, Choice, Item
@@ -32,7 +32,7 @@ def _nobody(screen: TrainScreen) -> None:
 
 
 def open_training(
-    app: Stage,
+    app: AppContext,
     config: RunConfig,
     compared: Sequence[Path] = (),
     tensorboard: bool = False,
@@ -43,27 +43,27 @@ def open_training(
     def begin() -> TrainScreen:
         screen = _screen_of(app, RunMonitor.start(config, app.data / "runs"), compared, opened)
         if tensorboard:
-            show_tensorboard(screen.run.folder, app.say)
+            show_tensorboard(screen.run.folder, app.notify)
         return screen
 
     open_safely(app, begin)
 
 
-def open_run(app: Stage, folder: Path, compared: Sequence[Path] = (), opened: Opened = _nobody) -> None:
+def open_run(app: AppContext, folder: Path, compared: Sequence[Path] = (), opened: Opened = _nobody) -> None:
     """See a run that is learning, or that has learned, with the curves of others over its own."""
     _open_in_background(
         app, f"Opening {folder.name}", lambda: RunMonitor.attach(folder), RunMonitor.detach, compared, opened
     )
 
 
-def resume_run(app: Stage, folder: Path, timesteps: int | None = None, opened: Opened = _nobody) -> None:
+def resume_run(app: AppContext, folder: Path, timesteps: int | None = None, opened: Opened = _nobody) -> None:
     """Learn on from the last that was saved, to so many steps in all; None is what it was told to."""
     words = f"Resuming {folder.name}"
     _open_in_background(app, words, lambda: RunMonitor.continue_run(folder, timesteps), RunMonitor.close, opened=opened)
 
 
 def _open_in_background(
-    app: Stage,
+    app: AppContext,
     words: str,
     open_it: Callable[[], RunMonitor],
     undo: Callable[[RunMonitor], None],
@@ -74,7 +74,7 @@ def _open_in_background(
     open_in_background(app, words, open_it, lambda run: _screen_of(app, run, compared, opened), undo)
 
 
-def _screen_of(app: Stage, run: RunMonitor, compared: Sequence[Path], opened: Opened) -> TrainScreen:
+def _screen_of(app: AppContext, run: RunMonitor, compared: Sequence[Path], opened: Opened) -> TrainScreen:
     """A run that cannot be shown does not go on unseen."""
     try:
         screen = TrainScreen(app, run)
@@ -102,16 +102,16 @@ ABOUT = {
 class TrainSetupScreen(CircuitChooser):
     title = "Train"
 
-    def __init__(self, app: Stage) -> None:
+    def __init__(self, app: AppContext) -> None:
         super().__init__(app)
         self._algorithm = Choice(
-            "Algorithm", options=[each.upper() for each in ALGORITHMS], changed=self._take_algorithm
+            "Algorithm", options=[each.upper() for each in ALGORITHMS], on_change=self._take_algorithm
         )
-        self._preset = Choice("Preset", changed=lambda number: self._take_preset())
+        self._preset = Choice("Preset", on_change=lambda number: self._take_preset())
         self._cars = Choice("Cars", "That learn at the same time", options=[str(count) for count in CARS])
         self._steps = Choice("Steps", "Of all cars together", options=[f"{count:,}" for count in STEPS])
-        self._begin = Button("Start", do=self._start)
-        self._runs = Button("Runs", "See, compare, resume or delete what was learned before", do=self._see_runs)
+        self._begin = Button("Start", on_press=self._start)
+        self._runs = Button("Runs", "See, compare, resume or delete what was learned before", on_press=self._see_runs)
         self._take_algorithm(0)
 
     @property
@@ -152,7 +152,7 @@ class TrainSetupScreen(CircuitChooser):
         if can_train():
             open_training(self.app, self.config)
         else:
-            self.app.push(MessageScreen(self.app, "Training is not installed", how_to_train()))
+            self.app.push(MessageScreen(self.app, "Training is not installed", training_install_hint()))
 
     def _see_runs(self) -> None:
         self.app.push(RunsScreen(self.app))

@@ -38,7 +38,7 @@ class Board:
         return self._process.pid
 
     @property
-    def lives(self) -> bool:
+    def is_live(self) -> bool:
         return self._process.is_alive()
 
     def show(self, say: Say) -> None:
@@ -78,7 +78,7 @@ def open_tensorboard(folder: Path, say: Say) -> Board:
     if find_spec("tensorboard") is None:
         raise RacerError('TensorBoard is not installed: pip install "racer-viewer[train]"')
     board = _BOARDS.get(folder)
-    if board is None or not board.lives:
+    if board is None or not board.is_live:
         board = _BOARDS[folder] = Board(folder, say)
     board.show(say)
     return board

@@ -103,7 +103,7 @@ class Letters:
         """As much of a text as there is room for; what is cut off is marked."""
         key = text, width, size
         if key not in self._fitted:
-            self._fitted[key] = self.theme.fitting(text, width, size)
+            self._fitted[key] = self.theme.truncate(text, width, size)
         return self._fitted[key]
 
     def _glyph(self, sign: str, size: int, colour: Colour) -> tuple[pygame.Surface, int]:

@@ -146,7 +146,7 @@ class Chart:
         """The name at the left, the latest values at the right, what they mean below."""
         px, theme = self.theme.px, self.theme
         left, right, top = px(PADDING), width - px(PADDING), px(EDGE)
-        title = theme.fitting(self.content.title, right - left, TEXT_SMALL)
+        title = theme.truncate(self.content.title, right - left, TEXT_SMALL)
         drawn = theme.text(title, TEXT_SMALL, theme.palette.faint)
         self.picture.blit(drawn, (left, top))
         for text, colour in reversed(self.content.latest):
@@ -178,7 +178,7 @@ class Chart:
         self.picture.fill(blend(behind, palette.line, FRAME_SHADE), frame)
         grid = blend(behind, palette.line, GRID_SHADE)
         if self.content.is_empty:
-            said = theme.text(theme.fitting(self.content.empty, frame.width, TEXT_SMALL), TEXT_SMALL, palette.faint)
+            said = theme.text(theme.truncate(self.content.empty, frame.width, TEXT_SMALL), TEXT_SMALL, palette.faint)
             self.picture.blit(said, said.get_rect(center=frame.center))
             return
         for value in ticks_within(self.axes.low, self.axes.high, self._value_step):

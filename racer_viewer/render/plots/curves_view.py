@@ -287,7 +287,7 @@ class CurvesView:
         for run, colour in zip(runs, run_colours(runs, theme.palette), strict=True):
             swatch = pygame.Rect(left, middle - px(SWATCH) // 2, px(SWATCH + 6), px(SWATCH))
             pygame.draw.rect(legend, colour, swatch, border_radius=px(2))
-            words = theme.text(theme.fitting(run.name, room, TEXT_SMALL), TEXT_SMALL)
+            words = theme.text(theme.truncate(run.name, room, TEXT_SMALL), TEXT_SMALL)
             legend.blit(words, (swatch.right + px(5), px(LEGEND_EDGE)))
             left += beside + words.get_width()
         return legend

@@ -171,7 +171,7 @@ def _value_box(theme: Theme, notes: Words, found: list[Reading], most: tuple[int
     px, edge = theme.px, theme.px(EDGE)
     height = theme.line_height(TICK_TEXT) + px(1)
     room = most[0] - 2 * edge
-    heads = [theme.text(theme.fitting(text, room, TICK_TEXT), TICK_TEXT, colour) for text, colour in notes]
+    heads = [theme.text(theme.truncate(text, room, TICK_TEXT), TICK_TEXT, colour) for text, colour in notes]
     rows = [_row(theme, reading, room) for reading in found[: max(0, (most[1] - 2 * edge) // height - len(heads))]]
     averages = max((row.average_width for row in rows), default=0)
     right = averages + px(GAP) if averages else 0
@@ -191,7 +191,7 @@ def _value_box(theme: Theme, notes: Words, found: list[Reading], most: tuple[int
 
 
 def _row(theme: Theme, reading: Reading, room: int) -> _Row:
-    name = theme.fitting(reading.name or "value", round(NAME_SHARE * room), TICK_TEXT)
+    name = theme.truncate(reading.name or "value", round(NAME_SHARE * room), TICK_TEXT)
     average = theme.text(f"avg {reading.average}", TICK_TEXT, theme.palette.faint) if reading.average else None
     return _Row(reading.colour, theme.text(name, TICK_TEXT), theme.text(reading.text, TICK_TEXT), average)
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.paths import atomic_write, data_folder, free_path
-from racer_viewer.runtime import told_command
+from racer_viewer.runtime import command_hint
 from racer_viewer.training.command import config_of, signals_stop
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.ray.cluster import check_ray
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         print("No trial drove a clean lap: give them more --timesteps, or an easier --track")
     else:
         where = () if options.data_dir is None else ("--data-dir", options.data_dir)
-        print(f"Train with the best: {told_command('train', '--like', folder / BEST_FILE, *where)}")
+        print(f"Train with the best: {command_hint('train', '--like', folder / BEST_FILE, *where)}")
     return 128 + received[0] if received else 0
 
 

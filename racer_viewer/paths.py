@@ -1,4 +1,4 @@
-"""Where the user's own files live: runs, records, replays and settings, in one folder."""
+"""Paths of the user's data (runs, records, replays, settings), and safe writing of files."""
 
 import os
 import tempfile
@@ -9,10 +9,11 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 DATA_VARIABLE = "RACER_DATA_DIR"
+"""Environment variable that sets the user's data folder."""
 
 
 def data_folder(chosen: Path | None = None) -> Path:
-    """The user's folder: the one that was chosen, that of RACER_DATA_DIR, or the platform's."""
+    """Return the user's data folder: `chosen`, else RACER_DATA_DIR, else the platform's default."""
     if chosen is not None:
         return chosen
     override = os.environ.get(DATA_VARIABLE)
@@ -20,7 +21,7 @@ def data_folder(chosen: Path | None = None) -> Path:
 
 
 def free_path(path: Path) -> Path:
-    """The path, or if there is something already, the first that is free with a number behind its name."""
+    """Return the path, with a number appended to its name if it exists already."""
     free, number = path, 1
     while free.exists():
         number += 1
@@ -30,7 +31,7 @@ def free_path(path: Path) -> Path:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path to write to; when all went well it replaces the real one at once, else the real one stays as it was."""
+    """Yield a temporary path that replaces `path` when the block succeeds; on an error `path` stays as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
     os.close(handle)
@@ -44,7 +45,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def run_folder(run: str | Path, data: Path) -> Path:
-    """Of a run by its name or folder."""
+    """Return the folder of a run, given by its name or folder."""
     from racer_env.errors import RacerError
 
     for folder in (Path(run), data / "runs" / run):

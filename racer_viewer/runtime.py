@@ -1,6 +1,4 @@
-"""How the packaged app differs from the one that Python runs: no console, nothing to write to beside itself.
-
-What is left of a mistake of ours: a file that tells all about it, for whoever mends it."""
+"""Process environment: the packaged app (no console, read-only folder), how to start the program, crash reports."""
 
 from __future__ import annotations
 
@@ -22,14 +20,17 @@ from racer_viewer.paths import free_path
 
 APP = "racer-viewer"
 COMMAND_VARIABLE = "RACER_COMMAND"
-"""Says how the program was started, where something else than its own command did that, as run.py does."""
+"""Environment variable with the command that a wrapper such as run.py was started by, for hints."""
 LEARNERS = ("torch", "stable_baselines3")
-LOG_KEPT = 1_000_000
-"""A larger log is begun anew [bytes]."""
+"""Packages that training needs."""
+MAX_LOG_SIZE = 1_000_000
+"""Maximum size of the log of an app without a console [bytes]; a larger log is overwritten at the next start."""
+REPORT_FOLDER = "logs"
+"""Folder of crash reports, in the user's data folder."""
 
 
 def prepare() -> None:
-    """For a process that may have no console, and must not write into its own folder."""
+    """Prepare a process that may have no console and must not write into its own folder."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(user_cache_path(APP, appauthor=False) / "engine"))
     if sys.stdout is None or sys.stderr is None:
         log = _open_log()
@@ -37,9 +38,9 @@ def prepare() -> None:
 
 
 def run_as_python(arguments: list[str]) -> bool:
-    """Do what Python would do with `[-P] -m MODULE …` or `[-P] -c CODE …`; False if it is something else.
+    """Run `[-P] -m MODULE …` or `[-P] -c CODE …` as Python would; return False for any other arguments.
 
-    Parts of the app start others by `sys.executable`, which in the packaged one is the app itself.
+    Parts of the app start processes by `sys.executable`, which is the app itself when it is packaged.
     """
     rest = arguments[1:] if arguments[:1] == ["-P"] else arguments
     if len(rest) < 2 or rest[0] not in ("-m", "-c"):
@@ -54,24 +55,24 @@ def run_as_python(arguments: list[str]) -> bool:
 
 
 def can_train() -> bool:
-    """Whether what learning needs is installed, without loading it."""
+    """Return whether the packages that training needs are installed, without importing them."""
     return all(find_spec(package) for package in LEARNERS)
 
 
 def training_install_hint() -> str:
-    """What to get where that is missing."""
+    """Return how to install what training needs."""
     if is_packaged():
-        return "This is the lite app, to play, watch and replay: to train, get the full one, racer-viewer"
+        return "This is the lite app, for playing, watching and replays. To train, install the full app, racer-viewer"
     return 'Training needs more packages: pip install "racer-viewer[train]"'
 
 
 def program_command() -> list[str]:
-    """How this program is started once more."""
+    """Return the command that starts this program again."""
     return [sys.executable, "-m", "racer_viewer"]
 
 
 def command_hint(*arguments: object) -> str:
-    """How a user starts this program with these arguments, for hints: as they have started it themselves."""
+    """Return the command line for these arguments as the user would type it."""
     usual = subprocess.list2cmdline([sys.executable]) if is_packaged() else APP
     return f"{os.environ.get(COMMAND_VARIABLE) or usual} {subprocess.list2cmdline(map(str, arguments))}".rstrip()
 
@@ -81,7 +82,7 @@ def is_packaged() -> bool:
 
 
 def log_file() -> Path:
-    """What would be seen at a console, where there is none."""
+    """Return the path of the log that replaces the console of the packaged app."""
     return user_log_path(APP, appauthor=False) / "racer-viewer.log"
 
 
@@ -89,26 +90,22 @@ def _open_log() -> TextIO:
     path = log_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        large = path.exists() and path.stat().st_size > LOG_KEPT
+        large = path.exists() and path.stat().st_size > MAX_LOG_SIZE
         return path.open("w" if large else "a", encoding="utf-8", buffering=1)
     except OSError:
         return open(os.devnull, "w", encoding="utf-8")
 
 
-LOGS = "logs"
-"""Folder in the user's data folder."""
-
-
 def write_crash_report(error: BaseException, data: Path) -> Path | None:
-    """Where the report is; None if it could not be written. At a console it is printed too."""
-    told = "".join(traceback.format_exception(error))
-    print(told, file=sys.stderr, flush=True)
+    """Print the traceback and write it to a file; return its path, or None if it could not be written."""
+    report = "".join(traceback.format_exception(error))
+    print(report, file=sys.stderr, flush=True)
     about = f"racer-viewer {__version__}, Python {platform.python_version()}, {platform.platform()}"
     try:
-        folder = data / LOGS
+        folder = data / REPORT_FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         path = free_path(folder / f"crash-{datetime.now():%Y%m%d-%H%M%S}.txt")
-        path.write_text(f"{about}\n\n{told}", encoding="utf-8")
+        path.write_text(f"{about}\n\n{report}", encoding="utf-8")
     except OSError:
         return None
     return path

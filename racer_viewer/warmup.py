@@ -1,18 +1,23 @@
-"""The engine is started behind the menu: importing it takes half a second, compiling it the first time some ten.
+"""Warm-up of the engine: importing it takes half a second, compiling it the first time about ten.
 
-Telling the user at the terminal that something takes its time."""
+The app warms it up in a thread behind the menu, commands do so in the foreground with progress at the terminal.
+"""
 
 from __future__ import annotations
 
 import sys
 from threading import Thread, Timer
 
+EXPLANATION_DELAY = 1.0
+"""Delay before a command without a terminal explains why it waits [s]."""
+
 
 class EngineWarmup:
-    """Starts the engine in a thread of its own, and says how far it is.
+    """Warm-up of the engine in a thread of its own.
 
-    text, done: what is going on, and the part of the whole that is done, 0 to 1.
-    problem: why the engine cannot be started, if so.
+    text: current step.
+    done: completed part, 0 to 1.
+    problem: why the engine cannot be started; empty if it can.
     """
 
     def __init__(self) -> None:
@@ -25,11 +30,11 @@ class EngineWarmup:
 
     def start(self) -> None:
         if self._thread is None:
-            self._thread = Thread(target=self._warm_up, name="racer-engine-room", daemon=True)
+            self._thread = Thread(target=self._warm_up, name="racer-engine-warmup", daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
-        """Until it is ready, or cannot be."""
+        """Block until the engine is ready or has failed to start."""
         self.start()
         if self._thread is not None:
             self._thread.join()
@@ -38,20 +43,16 @@ class EngineWarmup:
         try:
             from racer_env.engine import warm_up
 
-            warm_up(self._note)
+            warm_up(self._report)
         except Exception as error:
             self.problem = f"The engine cannot be started: {error}"
 
-    def _note(self, text: str, done: float) -> None:
+    def _report(self, text: str, done: float) -> None:
         self.text, self.done = text, done
 
 
-PATIENCE = 1.0
-"""Seconds after which waiting is explained, where nothing moves on the screen."""
-
-
 def prepare_engine() -> None:
-    """Compile the engine, or load it from disk, and show how far that is: moving on a terminal, else one line."""
+    """Compile the engine or load it from its cache, with progress on stderr."""
     from rich.console import Console
 
     from racer_env.engine import warm_up
@@ -61,9 +62,10 @@ def prepare_engine() -> None:
         with console.status("Starting the engine") as status:
             warm_up(lambda text, done: status.update(f"{text} ({done:.0%}), on the first run only"))
         return
-    explain = Timer(PATIENCE, lambda: print("Preparing the engine; the first run compiles it ...", file=sys.stderr))
-    explain.start()
+    text = "Preparing the engine; the first run compiles it ..."
+    explanation = Timer(EXPLANATION_DELAY, lambda: print(text, file=sys.stderr))
+    explanation.start()
     try:
         warm_up()
     finally:
-        explain.cancel()
+        explanation.cancel()

@@ -194,7 +194,7 @@ class App:
             top = context.top
             top.handle(intent)
             if context.top is not top:
-                self._adapter.let_go()
+                self._adapter.release_all()
 
     def _apply(self, settings: Settings) -> None:
         """What the window itself has to do with settings."""

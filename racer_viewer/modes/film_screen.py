@@ -14,7 +14,7 @@ from racer_viewer.films.writers import fitting_size
 from racer_viewer.modes.race_view import DrivingScreen
 from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen
 from racer_viewer.paths import free_path
-from racer_viewer.ui.bindings import FIXED, key_name
+from racer_viewer.ui.bindings import FIXED_BINDINGS, key_name
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.paint import BAR_HEIGHT, SHADE, STATUS_HEIGHT, draw_footer, draw_progress_bar, shade
 from racer_viewer.ui.theme import CORNER, MARGIN, TEXT, TEXT_LARGE, TEXT_SMALL, Theme
@@ -25,7 +25,7 @@ PICTURE_WIDTH = 480
 """Of the last picture of the film, and of the bar below it, at scale 1 [px]."""
 RED = (236, 48, 40)
 NO_FILM = "The film could not be made"
-RECORD_KEY = key_name(FIXED[Command.RECORD][0])
+RECORD_KEY = key_name(FIXED_BINDINGS[Command.RECORD][0])
 
 
 class Recorder:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from racer_viewer.modes.screen import AppContext, Key, Screen
-from racer_viewer.ui.bindings import NAMES, Bindings, key_name
+from racer_viewer.ui.bindings import BINDING_LABELS, Bindings, key_name
 from racer_viewer.ui.intents import Click, Command, Intent
 from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, draw_heading, draw_key_cap, key_cap_width, shade
 from racer_viewer.ui.theme import MARGIN, TEXT, Theme
@@ -99,7 +99,7 @@ class HelpLayout:
 
 def columns_of(bindings: Bindings) -> tuple[Column, ...]:
     """All that can be bound, each once, and what is the same for all."""
-    watching = [name for name in NAMES if name not in (*DRIVING, *OVERLAYS, Command.MUTE)]
+    watching = [name for name in BINDING_LABELS if name not in (*DRIVING, *OVERLAYS, Command.MUTE)]
     return (
         (Group("Driving", _bound(bindings, DRIVING)), Group("Gamepad", GAMEPAD)),
         (Group("Overlays", _bound(bindings, OVERLAYS)),),
@@ -110,7 +110,7 @@ def columns_of(bindings: Bindings) -> tuple[Column, ...]:
 
 def _bound(bindings: Bindings, names: Iterable[str]) -> tuple[Key, ...]:
     return tuple(
-        (" or ".join(key_name(key).replace(" ", "") for key in bindings[name][:SHOWN_KEYS]), NAMES[name])
+        (" or ".join(key_name(key).replace(" ", "") for key in bindings[name][:SHOWN_KEYS]), BINDING_LABELS[name])
         for name in names
     )
 

@@ -147,11 +147,11 @@ class ReplayScreen(DrivingScreen):
         theme, timeline = self.app.theme, self.timeline
         width, height = surface.get_size()
         super().draw(surface.subsurface((0, 0, width, height - timeline.height(theme))), share)
-        timeline.place, timeline.speed = self.at, self.pace.name
+        timeline.position, timeline.speed = self.at, self.pace.name
         timeline.state = PlayState.PAUSED if self.pace.stopped else PlayState.PLAYING
         if self.at == self.length:
             timeline.state = PlayState.ENDED
-        timeline.news = self._news()
+        timeline.note = self._news()
         timeline.draw(surface, theme)
 
     def _press(self) -> None:

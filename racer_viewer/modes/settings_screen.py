@@ -6,7 +6,7 @@ from functools import partial
 
 from racer_viewer.modes.screen import AppContext, ListScreen, MessageScreen
 from racer_viewer.settings import FRAME_LIMITS, UNITS, Settings
-from racer_viewer.ui.bindings import DEFAULT_BINDINGS, NAMES, key_name, rebound
+from racer_viewer.ui.bindings import BINDING_LABELS, DEFAULT_BINDINGS, key_name, rebind
 from racer_viewer.ui.intents import Click, Controls, Intent, KeyPress, TextInput
 from racer_viewer.ui.item_list import Button, Choice, Item, Slider, toggle
 
@@ -108,7 +108,7 @@ class KeysScreen(ListScreen):
 
     @property
     def subtitle(self) -> str:
-        return f"Press the key for: {NAMES[self._waiting]} (Esc to leave it)" if self._waiting else ""
+        return f"Press the key for: {BINDING_LABELS[self._waiting]} (Esc to leave it)" if self._waiting else ""
 
     def handle(self, intent: Intent) -> None:
         if self._waiting is None:
@@ -123,7 +123,7 @@ class KeysScreen(ListScreen):
         name, self._waiting = self._waiting, None
         assert name is not None
         if key != "escape":
-            bindings = rebound(self.app.settings.bindings, name, key)
+            bindings = rebind(self.app.settings.bindings, name, key)
             if bindings == self.app.settings.bindings and key not in bindings[name]:
                 self.app.notify(f"{key_name(key)} always does the same: choose another key")
             self.app.change(bindings=bindings)
@@ -141,7 +141,7 @@ class KeysScreen(ListScreen):
                 on_press=partial(self._wait, name),
                 note=" or ".join(key_name(key) for key in bindings[name]),
             )
-            for name, label in NAMES.items()
+            for name, label in BINDING_LABELS.items()
         ]
         self.list.items = [*lines, Button("Back to the defaults", on_press=self._defaults)]
 

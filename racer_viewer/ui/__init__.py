@@ -1,1 +1,1 @@
-"""What every screen is made of: colours, letters, panels and things to press. Knows pygame and nothing of racing."""
+"""Widgets, themes and input shared by all screens; knows pygame and nothing about racing."""

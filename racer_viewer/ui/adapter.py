@@ -1,4 +1,4 @@
-"""The one place that knows pygame's events: it turns them into intents, and what is held into controls."""
+"""Translation of pygame events into intents and controls; no other module reads pygame events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pygame
 
-from racer_viewer.ui.bindings import DEFAULT_BINDINGS, Bindings, doing
+from racer_viewer.ui.bindings import DEFAULT_BINDINGS, HELD_CONTROLS, Bindings, commands_for
 from racer_viewer.ui.intents import (
     Click,
     CloseWindow,
@@ -24,10 +24,11 @@ from racer_viewer.ui.intents import (
 )
 
 DEAD_ZONE = 0.12
-"""Of a stick's way: nobody's stick rests in the very middle."""
-TILTED, RELEASED = 0.6, 0.3
-"""A stick that is tilted so far moves through a menu, once until it was let back."""
-TRIGGER_RANGE = 32768.0
+"""Part of a stick's range around its centre that counts as zero."""
+TILT_THRESHOLD, RELEASE_THRESHOLD = 0.6, 0.3
+"""Stick positions at which a menu moves by one item, and at which the stick may move it again."""
+AXIS_RANGE = 32768.0
+"""Full scale of an axis value of a game controller."""
 
 _BUTTONS = {
     pygame.CONTROLLER_BUTTON_A: Command.ACCEPT,
@@ -58,7 +59,7 @@ _JOYSTICK_TRIGGERS = {2: "brake", 5: "throttle"}
 
 
 class InputAdapter:
-    """Remembers what is held down. Gamepads that come and go are opened and forgotten."""
+    """Converter that keeps track of held keys and axes, and opens gamepads as they are plugged in."""
 
     def __init__(self, bindings: Bindings = DEFAULT_BINDINGS) -> None:
         self.bindings = bindings
@@ -70,20 +71,21 @@ class InputAdapter:
         self._pads: dict[int, object] = {}
 
     def intents(self, events: Iterable[pygame.event.Event]) -> list[Intent]:
+        """Return the intents of these events, in order."""
         found: list[Intent] = []
         for event in events:
             found += self._intents_of(event)
         return found
 
     def controls(self) -> Controls:
-        """What is held now. The last device that was touched counts."""
+        """Return the held controls of the device that was used last."""
         if self._analogue:
             return Controls(self._stick, self._pedals["throttle"], self._pedals["brake"], analogue=True)
-        held = {name: float(any(key in self._keys for key in self.bindings[name])) for name in DEFAULT_BINDINGS}
+        held = {name: float(any(key in self._keys for key in self.bindings[name])) for name in HELD_CONTROLS}
         return Controls(held["steer_right"] - held["steer_left"], held["throttle"], held["brake"])
 
-    def let_go(self) -> None:
-        """Forget what is held: the window lost the keyboard, or another screen begins."""
+    def release_all(self) -> None:
+        """Forget held keys and axes: the window lost the focus, or another screen opened."""
         self._keys.clear()
         self._stick, self._pedals = 0.0, {"throttle": 0.0, "brake": 0.0}
 
@@ -111,7 +113,7 @@ class InputAdapter:
         elif event.type in (pygame.QUIT, pygame.WINDOWCLOSE):
             return [CloseWindow()]
         elif event.type == pygame.WINDOWFOCUSLOST:
-            self.let_go()
+            self.release_all()
         else:
             return self._pad_intents(event)
         return []
@@ -119,28 +121,28 @@ class InputAdapter:
     def _key_down(self, key: str) -> list[Intent]:
         self._keys.add(key)
         self._analogue = False
-        return [KeyPress(key), *doing(self.bindings, key)]
+        return [KeyPress(key), *commands_for(self.bindings, key)]
 
     def _pad_intents(self, event: pygame.event.Event) -> list[Intent]:
         if event.type == pygame.CONTROLLERBUTTONDOWN:
-            return self._once(_BUTTONS.get(event.button))
+            return self._command(_BUTTONS.get(event.button))
         if event.type == pygame.CONTROLLERAXISMOTION:
-            return self._axis(event.axis, event.value / TRIGGER_RANGE, _TRIGGERS, rest=0.0)
+            return self._axis(event.axis, event.value / AXIS_RANGE, _TRIGGERS, rest=0.0)
         if event.type in (pygame.JOYDEVICEADDED, pygame.JOYDEVICEREMOVED):
-            self._note_pads(event)
+            self._update_pads(event)
         elif event.type == pygame.JOYBUTTONDOWN and not self._is_controller(event):
-            return self._once(_JOYSTICK_BUTTONS.get(event.button))
+            return self._command(_JOYSTICK_BUTTONS.get(event.button))
         elif event.type == pygame.JOYHATMOTION and not self._is_controller(event):
-            return self._once(_HAT.get(tuple(event.value)))
+            return self._command(_HAT.get(tuple(event.value)))
         elif event.type == pygame.JOYAXISMOTION and not self._is_controller(event):
             return self._axis(event.axis, event.value, _JOYSTICK_TRIGGERS, rest=-1.0)
         return []
 
-    def _once(self, what: Command | None) -> list[Intent]:
-        return [what] if what is not None else []
+    def _command(self, command: Command | None) -> list[Intent]:
+        return [command] if command is not None else []
 
     def _axis(self, axis: int, value: float, triggers: dict[int, str], rest: float) -> list[Intent]:
-        """A stick steers, and moves through menus; triggers are pedals, from `rest` to 1."""
+        """Apply an axis value: sticks steer and move through menus, triggers are pedals from `rest` to 1."""
         if axis in triggers:
             self._pedals[triggers[axis]] = min(1.0, max(0.0, (value - rest) / (1.0 - rest)))
             self._analogue = self._analogue or self._pedals[triggers[axis]] > DEAD_ZONE
@@ -155,18 +157,18 @@ class InputAdapter:
         return []
 
     def _tilt(self, value: float, less: Command, more: Command) -> list[Intent]:
-        if self._tilted in (less, more) and abs(value) < RELEASED:
+        if self._tilted in (less, more) and abs(value) < RELEASE_THRESHOLD:
             self._tilted = None
-        if self._tilted is None and abs(value) > TILTED:
+        if self._tilted is None and abs(value) > TILT_THRESHOLD:
             self._tilted = more if value > 0.0 else less
             return [self._tilted]
         return []
 
-    def _note_pads(self, event: pygame.event.Event) -> None:
-        """Open a gamepad as a controller if its buttons are known, else as a plain joystick."""
+    def _update_pads(self, event: pygame.event.Event) -> None:
+        """Open a new gamepad, as a controller if SDL knows its buttons, else as a joystick; drop removed ones."""
         if event.type == pygame.JOYDEVICEREMOVED:
             self._pads.pop(event.instance_id, None)
-            self.let_go()
+            self.release_all()
             return
         from pygame._sdl2 import controller
 

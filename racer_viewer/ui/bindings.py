@@ -1,4 +1,4 @@
-"""Which key does what. Keys are named as pygame names them: the same names are in the settings file and on screen."""
+"""Key bindings: which keys give which command. Keys have pygame's names, in the settings file too."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from racer_viewer.ui.intents import Command
 
-HELD = ("steer_left", "steer_right", "throttle", "brake")
-"""What is held while driving; all else is pressed once."""
+HELD_CONTROLS = ("steer_left", "steer_right", "throttle", "brake")
+"""Bindings that count while the key is held; all others are commands, given once."""
 
 Bindings = Mapping[str, tuple[str, ...]]
-"""Of what can be bound, its keys."""
+"""Maps the name of a control or command to its keys."""
 
 DEFAULT_BINDINGS: dict[str, tuple[str, ...]] = {
     "steer_left": ("left", "a"),
@@ -44,9 +44,9 @@ DEFAULT_BINDINGS: dict[str, tuple[str, ...]] = {
     Command.KEEP: ("k",),
     Command.LAYOUT: ("l",),
 }
-"""What the user may change."""
+"""Bindings that the user may change, with their default keys."""
 
-FIXED: dict[str, tuple[str, ...]] = {
+FIXED_BINDINGS: dict[str, tuple[str, ...]] = {
     Command.UP: ("up",),
     Command.DOWN: ("down",),
     Command.LEFT: ("left",),
@@ -59,9 +59,9 @@ FIXED: dict[str, tuple[str, ...]] = {
     Command.RECORD: ("f10",),
     Command.SCREENSHOT: ("f12",),
 }
-"""What is the same for all, so that nobody can lock themselves out."""
+"""Bindings that cannot be changed, so that menus stay usable with any settings."""
 
-NAMES = {
+BINDING_LABELS = {
     "steer_left": "Steer left",
     "steer_right": "Steer right",
     "throttle": "Throttle",
@@ -77,40 +77,43 @@ NAMES = {
     Command.MAP: "Map",
     Command.GATES: "Gates",
     Command.NAMES: "Names",
-    Command.MUTE: "Sound on/off",
-    Command.PAUSE: "Stop and go on",
+    Command.MUTE: "Sound on / off",
+    Command.PAUSE: "Pause / resume",
     Command.SLOWER: "Slower",
     Command.FASTER: "Faster",
-    Command.TICK: "One tick on",
+    Command.TICK: "One tick forward",
     Command.TICK_BACK: "One tick back",
     Command.NEXT_EPISODE: "Next episode",
-    Command.VARIATION: "Deterministic or stochastic",
-    Command.WHEEL: "Take or leave the wheel",
-    Command.NEXT_CAR: "Follow another car",
-    Command.PREVIOUS_CIRCUIT: "Circuit before",
+    Command.VARIATION: "Deterministic / stochastic",
+    Command.WHEEL: "Take over / hand back",
+    Command.NEXT_CAR: "Follow next car",
+    Command.PREVIOUS_CIRCUIT: "Previous circuit",
     Command.NEXT_CIRCUIT: "Next circuit",
     Command.EPISODES: "Episodes",
-    Command.KEEP: "Keep as a file",
-    Command.LAYOUT: "What training shows",
+    Command.KEEP: "Save replay",
+    Command.LAYOUT: "Training view",
 }
 
-_SHOWN = {"return": "Enter", "escape": "Esc", "page up": "PgUp", "page down": "PgDn"}
+_KEY_LABELS = {"return": "Enter", "escape": "Esc", "page up": "PgUp", "page down": "PgDn"}
 
 
 def key_name(key: str) -> str:
-    """As it is shown on screen."""
-    return _SHOWN.get(key, key.upper() if len(key) <= 3 and key != "up" else key.capitalize())
+    """Return a key's name as it is shown on screen."""
+    return _KEY_LABELS.get(key, key.upper() if len(key) <= 3 and key != "up" else key.capitalize())
 
 
-def doing(bindings: Bindings, key: str) -> list[Command]:
-    """What a key does when it is pressed once."""
-    every = {**FIXED, **{name: keys for name, keys in bindings.items() if name not in HELD}}
-    return [Command(name) for name, keys in every.items() if key in keys]
+def commands_for(bindings: Bindings, key: str) -> list[Command]:
+    """Return the commands that a key press gives."""
+    bound = {name: keys for name, keys in bindings.items() if name not in HELD_CONTROLS}
+    return [Command(name) for name, keys in {**FIXED_BINDINGS, **bound}.items() if key in keys]
 
 
-def rebound(bindings: Bindings, name: str, key: str) -> dict[str, tuple[str, ...]]:
-    """The bindings with one more meaning given to a key: it loses the other one it had, nothing is left without."""
-    fixed = {each for keys in FIXED.values() for each in keys} - {"left", "right", "up", "down"}
+def rebind(bindings: Bindings, name: str, key: str) -> dict[str, tuple[str, ...]]:
+    """Return bindings with `key` bound to `name` alone.
+
+    Fixed keys cannot be rebound. A control that would lose its only key gets the key that `name` had before.
+    """
+    fixed = {each for keys in FIXED_BINDINGS.values() for each in keys} - {"left", "right", "up", "down"}
     if key in fixed:
         return dict(bindings)
     before = bindings[name]

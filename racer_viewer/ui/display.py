@@ -1,4 +1,4 @@
-"""Finding a display to open a window on."""
+"""Start of SDL's video system, with a clear error where there is no display."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import sys
 
 import pygame
 
-_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
-"""By which SDL finds one on Linux."""
+_DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+"""Environment variables that point SDL to a display on Linux."""
 
 
 class NoDisplayError(Exception):
-    """There is no display to open a window on."""
+    """No display to open a window on."""
 
 
 def has_display() -> bool:
-    """Whether it is worth asking SDL; elsewhere than on Linux there always is one."""
-    return not sys.platform.startswith("linux") or any(os.environ.get(name) for name in _VARIABLES)
+    """Return whether SDL can be expected to find a display; outside Linux always True."""
+    return not sys.platform.startswith("linux") or any(os.environ.get(name) for name in _DISPLAY_VARIABLES)
 
 
 def start_video() -> None:
-    """Let SDL open the display; it may leave the process's signals alone, and must not draw where nobody looks."""
+    """Start SDL's video system without its signal handlers; refuse its invisible "offscreen" driver."""
     if pygame.display.get_init():
         return
     if not has_display():
@@ -34,4 +34,4 @@ def start_video() -> None:
         raise NoDisplayError(str(error)) from None
     if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
         pygame.display.quit()
-        raise NoDisplayError("none was found")
+        raise NoDisplayError("SDL found no display")

@@ -1,4 +1,4 @@
-"""What a person wants: the app's own words for keys, buttons and the mouse. Screens know these and no pygame events."""
+"""Intents: the app's own input events. Screens handle these and never see pygame events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Command(StrEnum):
-    """Something to do once, when it is pressed."""
+    """A command that a key or button gives once, when it is pressed. Values are the names in the settings file."""
 
     UP = auto()
     DOWN = auto()
@@ -16,7 +16,7 @@ class Command(StrEnum):
     RIGHT = auto()
     ACCEPT = auto()
     BACK = auto()
-    """One screen back; while driving, pause."""
+    """Close the screen on top; while driving, pause."""
     HELP = auto()
     FULL_SCREEN = auto()
     SCREENSHOT = auto()
@@ -34,31 +34,31 @@ class Command(StrEnum):
     NAMES = auto()
     DELETE = auto()
     RECORD = auto()
-    """Begin or end a film of what is driven."""
+    """Start or stop recording a film of the drive."""
     PAUSE = auto()
     SLOWER = auto()
     FASTER = auto()
     TICK = auto()
-    """One tick on, and stand."""
+    """Advance one tick and pause."""
     TICK_BACK = auto()
     NEXT_EPISODE = auto()
     VARIATION = auto()
-    """Whether an agent does what it holds best, or draws its actions as in training."""
+    """Switch an agent between deterministic and sampled actions."""
     WHEEL = auto()
-    """Take the wheel, or hand it back."""
+    """Take over the car from the agent, or hand it back."""
     NEXT_CAR = auto()
     PREVIOUS_CIRCUIT = auto()
     NEXT_CIRCUIT = auto()
     EPISODES = auto()
     LAYOUT = auto()
-    """What of a training is shown."""
+    """Switch to the next view of a training run."""
     KEEP = auto()
-    """As a replay file."""
+    """Save a replay; while a run is learning, save a checkpoint."""
 
 
 @dataclass(frozen=True)
 class MouseMove:
-    """The mouse moved here [px]."""
+    """A move of the mouse to a position [px] with no button held."""
 
     x: int
     y: int
@@ -66,13 +66,15 @@ class MouseMove:
 
 @dataclass(frozen=True)
 class Click:
+    """A press of the left mouse button at a position [px]."""
+
     x: int
     y: int
 
 
 @dataclass(frozen=True)
 class Release:
-    """The mouse's button was let go, here [px]."""
+    """A release of the left mouse button at a position [px]."""
 
     x: int
     y: int
@@ -80,7 +82,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Drag:
-    """The mouse moved by so much with its button held, and is here now [px]."""
+    """A move of the mouse by (dx, dy) to (x, y) with a button held [px]."""
 
     dx: int
     dy: int
@@ -90,7 +92,7 @@ class Drag:
 
 @dataclass(frozen=True)
 class Scroll:
-    """The mouse wheel, up is positive, with the mouse here [px]."""
+    """A turn of the mouse wheel, up is positive, with the mouse at (x, y) [px]."""
 
     steps: float
     x: int
@@ -99,28 +101,28 @@ class Scroll:
 
 @dataclass(frozen=True)
 class KeyPress:
-    """A key by its name, before it means anything: for choosing keys."""
+    """A key by its name, before bindings are applied; used to type and to choose keys."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class TextInput:
-    """Letters as the user's keyboard has them: for names."""
+    """Text as the user's keyboard layout produces it."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class FileDrop:
-    """A file was dropped on the window."""
+    """A file dropped on the window."""
 
     path: Path
 
 
 @dataclass(frozen=True)
 class CloseWindow:
-    """The window should close."""
+    """A request to close the window."""
 
 
 Intent = Command | MouseMove | Click | Release | Drag | Scroll | KeyPress | TextInput | FileDrop | CloseWindow
@@ -128,9 +130,10 @@ Intent = Command | MouseMove | Click | Release | Drag | Scroll | KeyPress | Text
 
 @dataclass(frozen=True)
 class Controls:
-    """What is held right now: keys are 0 or 1, sticks and triggers anything between.
+    """Driving controls held right now: 0 or 1 from keys, anything between from sticks and triggers.
 
-    steer: −1 is left and 1 is right. analogue: whether it comes from a stick, which needs no ramp.
+    steer: −1 is left, 1 is right.
+    analogue: True if the values come from a gamepad, which needs no steering ramp.
     """
 
     steer: float = 0.0

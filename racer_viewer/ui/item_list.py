@@ -1,6 +1,4 @@
-"""Things in a list that can be chosen or changed: by keys, by the mouse and by a gamepad alike.
-
-A list of items: moved through, pressed and changed by intents, drawn wherever it is told to."""
+"""Lists of items that are selected, pressed and changed by keyboard, mouse or gamepad; the app's main widget."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour, Theme
 
 @dataclass
 class Item:
-    """One line. `hint` is shown while it is chosen; `enabled` may be False to show that there is something."""
+    """One line of a list. `hint` is shown while it is selected; a disabled item is drawn but does nothing."""
 
     label: str
     hint: str = ""
@@ -24,19 +22,19 @@ class Item:
 
     @property
     def value(self) -> str:
-        """Shown at the right; empty for nothing."""
+        """Text at the right end of the line."""
         return ""
 
     def accept(self) -> None:
-        """It was pressed."""
+        """Handle Enter or a click."""
 
     def change(self, by: int) -> None:
-        """Left (−1) or right (+1) was pressed."""
+        """Handle Left (−1) or Right (+1)."""
 
 
 @dataclass
 class Button(Item):
-    """Does something when it is pressed. `note` is shown at its right."""
+    """An item that calls `on_press`. `note` is shown at the right."""
 
     on_press: Callable[[], None] = lambda: None
     note: str = ""
@@ -51,9 +49,10 @@ class Button(Item):
 
 @dataclass
 class Row(Item):
-    """A line of a table: its label and its cells in columns. Enter does something; left and right mark it.
+    """A table row: its label and cells in columns. Enter presses it; Left and Right mark or unmark it.
 
-    marked: None if it cannot be marked. on_mark: told when it is, or no longer; it may set `marked` back.
+    marked: None if the row cannot be marked.
+    on_mark: called with the new state; it may set `marked` back.
     """
 
     cells: tuple[str, ...] = ()
@@ -72,7 +71,7 @@ class Row(Item):
 
 @dataclass
 class Choice(Item):
-    """One of several words."""
+    """A choice between several options; `chosen` is an index."""
 
     options: Sequence[str] = ()
     chosen: int = 0
@@ -93,7 +92,7 @@ class Choice(Item):
 
 @dataclass
 class Slider(Item):
-    """A number within limits."""
+    """A number between `low` and `high`, changed in steps."""
 
     low: float = 0.0
     high: float = 1.0
@@ -108,14 +107,14 @@ class Slider(Item):
 
     @property
     def share(self) -> float:
-        """Of the way from the lowest to the highest."""
+        """Position between `low` and `high`, 0 to 1."""
         return min(1.0, max(0.0, (self.number - self.low) / (self.high - self.low)))
 
     def change(self, by: int) -> None:
         self._set(self.number + by * self.step)
 
     def move_to(self, share: float) -> None:
-        """To a place on the way, as the mouse points at it; on whole steps."""
+        """Set the number at a position between 0 and 1, rounded to whole steps."""
         steps = round(share * (self.high - self.low) / self.step)
         self._set(self.low + steps * self.step)
 
@@ -126,28 +125,28 @@ class Slider(Item):
             self.on_change(number)
 
 
-def toggle(label: str, on: bool, changed: Callable[[bool], None], hint: str = "") -> Choice:
-    return Choice(label, hint, options=("off", "on"), chosen=int(on), on_change=lambda number: changed(bool(number)))
+def toggle(label: str, on: bool, on_change: Callable[[bool], None], hint: str = "") -> Choice:
+    """Return a choice between off and on."""
+    return Choice(label, hint, options=("off", "on"), chosen=int(on), on_change=lambda number: on_change(bool(number)))
 
 
-ROW_HEIGHT, ROW_GAP = 38, 5
-"""At scale 1 [px]."""
-INSET = 16
-PLATE = (10, 14, 16, 150)
-TRACK_WIDTH, TRACK_HEIGHT = 120, 6
-"""Of a slider [px]."""
+ROW_HEIGHT, ROW_GAP, INSET = 38, 5, 16
+"""Height of a row, distance between rows, and padding at both ends of a row, at scale 1 [px]."""
+ROW_COLOUR = (10, 14, 16, 150)
+SLIDER_WIDTH, SLIDER_HEIGHT = 120, 6
+"""Size of a slider's track, at scale 1 [px]."""
 HEADER_HEIGHT, COLUMN_GAP = 26, 14
-"""Of a table [px]."""
+"""Height of a table's header and distance between columns, at scale 1 [px]."""
 MARK_SIZE = 18
-"""Of the box that a row is marked in [px]."""
-TICK = ((0.2, 0.52), (0.42, 0.74), (0.8, 0.28))
-"""The line in a box that is marked, in parts of its size."""
-FITTED_KEPT = 512
+"""Size of a row's check box, at scale 1 [px]."""
+CHECK = ((0.2, 0.52), (0.42, 0.74), (0.8, 0.28))
+"""Points of the check mark, in parts of the box's size."""
+MAX_CACHED_CELLS = 512
 
 
 @dataclass(frozen=True)
 class Column:
-    """Of a table. `share` is its part of the width beside the others; `right` sets its cells at their right."""
+    """A column of a table. `share` is its relative width; `right` aligns its cells to the right."""
 
     title: str
     share: float
@@ -165,9 +164,9 @@ class ItemRects:
 
 
 class ItemList:
-    """Some lines, of which one is chosen. What does not fit is scrolled to.
+    """A vertical list with one selected item, scrolled so that the selection stays visible.
 
-    With columns, rows among the items are a table with a header over the first of them that is seen.
+    columns: if given, `Row` items form a table with a header above the first visible row.
     """
 
     def __init__(self, items: Sequence[Item], columns: Sequence[Column] = ()) -> None:
@@ -177,16 +176,17 @@ class ItemList:
         self._first = 0
         self._drawn: dict[int, ItemRects] = {}
         """Maps the index of each visible item to its rectangles."""
-        self._plates: dict[tuple[int, int], pygame.Surface] = {}
-        self._fitted: dict[tuple[str, int, float], str] = {}
+        self._backgrounds: dict[tuple[int, int], pygame.Surface] = {}
+        self._truncated: dict[tuple[str, int, float], str] = {}
 
     @property
     def chosen(self) -> int:
+        """Index of the selected item."""
         return min(self._chosen, len(self.items) - 1)
 
     @property
     def item(self) -> Item | None:
-        """The chosen one."""
+        """Selected item; None in an empty list."""
         return self.items[self.chosen] if self.items else None
 
     def find(self, label: str) -> Item:
@@ -201,7 +201,7 @@ class ItemList:
         return next((rects for number, rects in self._drawn.items() if self.items[number] is item), None)
 
     def handle(self, intent: Intent) -> bool:
-        """Whether the intent meant something here."""
+        """Handle an intent; return whether it had an effect."""
         if not self.items:
             return False
         match intent:
@@ -224,7 +224,7 @@ class ItemList:
         return True
 
     def draw(self, surface: pygame.Surface, theme: Theme, area: pygame.Rect) -> int:
-        """Into an area; returns the height that was used."""
+        """Draw within an area; return the height that was used [px]."""
         height, gap = theme.px(ROW_HEIGHT), theme.px(ROW_GAP)
         header = theme.px(HEADER_HEIGHT) if self.columns and any(isinstance(item, Row) for item in self.items) else 0
         visible = max(1, (area.height - header + gap) // (height + gap))
@@ -254,7 +254,7 @@ class ItemList:
         if chosen:
             pygame.draw.rect(surface, palette.accent, row, border_radius=theme.px(8))
         else:
-            surface.blit(self._plate(theme, row.size), row)
+            surface.blit(self._background(theme, row.size), row)
         if self.columns and isinstance(item, Row):
             self._draw_cells(surface, theme, number, colour)
             return
@@ -267,7 +267,7 @@ class ItemList:
 
     def _draw_header(self, surface: pygame.Surface, theme: Theme, area: pygame.Rect) -> None:
         for column, (x, width) in zip(self.columns, self.column_spans(theme, area), strict=True):
-            title = self._fitting(theme, column.title, width, TEXT_SMALL)
+            title = self._truncate(theme, column.title, width, TEXT_SMALL)
             text = theme.text(title, TEXT_SMALL, theme.palette.faint)
             left = x + width - text.get_width() if column.right else x
             surface.blit(text, (left, area.centery - text.get_height() // 2))
@@ -279,23 +279,23 @@ class ItemList:
             self._draw_mark(surface, theme, number, colour)
         words = (item.label, *item.cells)
         for column, word, (x, width) in zip(self.columns, words, self.column_spans(theme, row), strict=False):
-            text = theme.text(self._fitting(theme, word, width, TEXT), TEXT, colour)
+            text = theme.text(self._truncate(theme, word, width, TEXT), TEXT, colour)
             left = x + width - text.get_width() if column.right else x
             surface.blit(text, (left, row.centery - text.get_height() // 2))
 
     def _draw_mark(self, surface: pygame.Surface, theme: Theme, number: int, colour: Colour) -> None:
-        """A box, with a tick in it if the row is marked. A click near it is meant for it."""
+        """Draw a check box; clicks near it count as clicks on it."""
         item, row = self.items[number], self._drawn[number].row
         size = theme.px(MARK_SIZE)
         box = pygame.Rect(row.x + theme.px(INSET), row.centery - size // 2, size, size)
         pygame.draw.rect(surface, colour, box, theme.px(1.5), border_radius=theme.px(4))
         if isinstance(item, Row) and item.marked:
-            points = [(box.x + x * size, box.y + y * size) for x, y in TICK]
+            points = [(box.x + x * size, box.y + y * size) for x, y in CHECK]
             pygame.draw.lines(surface, colour, False, points, theme.px(3))
         self._drawn[number].mark = pygame.Rect(row.x, row.y, box.right + theme.px(COLUMN_GAP // 2) - row.x, row.height)
 
     def column_spans(self, theme: Theme, row: pygame.Rect) -> list[tuple[int, int]]:
-        """Where the columns are within a row, and how wide [px]."""
+        """Return the x and the width of each column within a row [px]."""
         gap = theme.px(COLUMN_GAP)
         x, right = row.x + theme.px(INSET), row.right - theme.px(INSET)
         if any(isinstance(item, Row) and item.marked is not None for item in self.items):
@@ -304,17 +304,17 @@ class ItemList:
         edges = [x + round(unit * sum(each.share for each in self.columns[:n])) for n in range(len(self.columns) + 1)]
         return [(left, end - gap - left) for left, end in pairwise(edges)]
 
-    def _fitting(self, theme: Theme, text: str, width: int, size: int) -> str:
-        """As the theme fits it; kept, since a table has many cells and is drawn sixty times a second."""
+    def _truncate(self, theme: Theme, text: str, width: int, size: int) -> str:
+        """Return `theme.truncate`'s result from a cache: a table has many cells and is drawn 60 times a second."""
         key = text, width, size * theme.scale
-        if key not in self._fitted:
-            if len(self._fitted) >= FITTED_KEPT:
-                self._fitted.clear()
-            self._fitted[key] = theme.truncate(text, width, size)
-        return self._fitted[key]
+        if key not in self._truncated:
+            if len(self._truncated) >= MAX_CACHED_CELLS:
+                self._truncated.clear()
+            self._truncated[key] = theme.truncate(text, width, size)
+        return self._truncated[key]
 
     def _draw_value(self, surface: pygame.Surface, theme: Theme, number: int, colour: Colour) -> int:
-        """At the right of a row; returns where it begins."""
+        """Draw an item's value at the right of its row; return the x where it begins."""
         item, row = self.items[number], self._drawn[number].row
         right = row.right - theme.px(INSET)
         text = f"‹  {item.value}  ›" if isinstance(item, Choice) and len(item.options) > 1 else item.value
@@ -324,9 +324,9 @@ class ItemList:
         surface.blit(value, (left, row.centery - value.get_height() // 2))
         self._drawn[number].value = pygame.Rect(left, row.y, value.get_width(), row.height)
         if isinstance(item, Slider):
-            width = theme.px(TRACK_WIDTH)
+            width = theme.px(SLIDER_WIDTH)
             left = right - theme.width("100 %") - theme.px(INSET) - width
-            track = pygame.Rect(left, row.centery - theme.px(TRACK_HEIGHT) // 2, width, theme.px(TRACK_HEIGHT))
+            track = pygame.Rect(left, row.centery - theme.px(SLIDER_HEIGHT) // 2, width, theme.px(SLIDER_HEIGHT))
             self._drawn[number].slider = track.inflate(theme.px(12), row.height - track.height)
             pygame.draw.rect(surface, theme.palette.line, track, border_radius=track.height // 2)
             filled = pygame.Rect(track.topleft, (round(track.width * item.share), track.height))
@@ -384,9 +384,11 @@ class ItemList:
         item.move_to(min(1.0, max(0.0, (x - track.x) / track.width)))
         return True
 
-    def _plate(self, theme: Theme, size: tuple[int, int]) -> pygame.Surface:
-        """What lies under a row that is not chosen."""
-        if size not in self._plates:
-            self._plates = {size: pygame.Surface(size, pygame.SRCALPHA, 32)}
-            pygame.draw.rect(self._plates[size], PLATE, self._plates[size].get_rect(), border_radius=theme.px(8))
-        return self._plates[size]
+    def _background(self, theme: Theme, size: tuple[int, int]) -> pygame.Surface:
+        """Return the background of a row that is not selected."""
+        if size not in self._backgrounds:
+            self._backgrounds = {size: pygame.Surface(size, pygame.SRCALPHA, 32)}
+            pygame.draw.rect(
+                self._backgrounds[size], ROW_COLOUR, self._backgrounds[size].get_rect(), border_radius=theme.px(8)
+            )
+        return self._backgrounds[size]

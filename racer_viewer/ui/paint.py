@@ -1,4 +1,4 @@
-"""What several screens draw: keys, headings, lines of text, shades."""
+"""Drawing functions shared by screens: headings, key caps, status lines, progress bars, shades."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pygame
 from racer_viewer.ui.theme import MARGIN, PADDING, TEXT, TEXT_HUGE, TEXT_LARGE, TEXT_SMALL, Colour, Theme
 
 FOOTER_HEIGHT = 40
-"""At scale 1 [px]."""
+"""Height of the line of keys at the bottom, at scale 1 [px]."""
 BAR_WIDTH, BAR_HEIGHT = 420, 10
-"""Of a progress bar in the middle of a window, at scale 1 [px]."""
+"""Size of a progress bar in the middle of a window, at scale 1 [px]."""
 STATUS_HEIGHT = 26
-"""At scale 1 [px]."""
+"""Height of the status line at the top, at scale 1 [px]."""
 ColouredWords = Sequence[tuple[str, Colour]]
+"""Texts with their colours, drawn side by side."""
 CAP = (46, 54, 60)
 CAP_EDGE = (84, 94, 100)
 SHADE = (6, 9, 12)
@@ -28,7 +29,7 @@ _ARROWS = {
 
 
 def draw_key_cap(surface: pygame.Surface, theme: Theme, name: str, x: int, centre: int) -> int:
-    """A key as it looks on a keyboard; returns its width. Several names with blanks between are several keys."""
+    """Draw keys as on a keyboard and return their width [px]; `name` is one key or several, separated by blanks."""
     start = x
     for part in name.split():
         if part in ("or", "to", "/"):
@@ -52,7 +53,7 @@ def draw_key_cap(surface: pygame.Surface, theme: Theme, name: str, x: int, centr
 
 
 def key_cap_width(theme: Theme, name: str) -> int:
-    """Of what `key_cap` draws."""
+    """Return the width of what `draw_key_cap` draws [px]."""
     width = 0
     for part in name.split():
         letters = theme.width(part, TEXT_SMALL)
@@ -65,7 +66,7 @@ def key_cap_width(theme: Theme, name: str) -> int:
 
 
 def draw_footer(surface: pygame.Surface, theme: Theme, keys: Sequence[tuple[str, str]]) -> None:
-    """The keys of a screen along the bottom; those that do not fit are left to the help."""
+    """Draw the keys of a screen along the bottom, as many as fit."""
     height = theme.px(FOOTER_HEIGHT)
     area = pygame.Rect(0, surface.get_height() - height, surface.get_width(), height)
     surface.blit(shade(area.size, 190), area)
@@ -81,7 +82,7 @@ def draw_footer(surface: pygame.Surface, theme: Theme, keys: Sequence[tuple[str,
 
 
 def draw_status_line(surface: pygame.Surface, theme: Theme, left: ColouredWords, right: ColouredWords = ()) -> None:
-    """A dark line along the top. Where there is no room for all, the words at the left are cut."""
+    """Draw a dark line of text along the top; where not everything fits, the words at the left are cut."""
     height, gap, margin = theme.px(STATUS_HEIGHT), theme.px(18), theme.px(MARGIN)
     surface.blit(shade((surface.get_width(), height), 190), (0, 0))
     end = surface.get_width() - margin
@@ -99,7 +100,7 @@ def draw_status_line(surface: pygame.Surface, theme: Theme, left: ColouredWords,
 
 
 def draw_heading(surface: pygame.Surface, theme: Theme, title: str, subtitle: str = "") -> int:
-    """At the top left; returns where it ends [px]."""
+    """Draw a title at the top left and return the y where it ends [px]."""
     x, y = theme.px(MARGIN * 3), theme.px(MARGIN * 2.2)
     text = theme.text(title, TEXT_LARGE)
     surface.blit(text, (x, y))
@@ -116,7 +117,7 @@ def draw_heading(surface: pygame.Surface, theme: Theme, title: str, subtitle: st
 def draw_centred(
     surface: pygame.Surface, theme: Theme, text: str, y: int, size: int = TEXT_HUGE, colour: Colour | None = None
 ) -> None:
-    """A line in the middle, with a dark edge so that it can be read on anything."""
+    """Draw a horizontally centred line with a dark outline, readable on any background."""
     line = theme.text(text, size, colour)
     dark = theme.text(text, size, SHADE)
     x = (surface.get_width() - line.get_width()) // 2
@@ -127,7 +128,7 @@ def draw_centred(
 
 
 def draw_progress_bar(surface: pygame.Surface, theme: Theme, centre: tuple[int, int], width: int, share: float) -> None:
-    """How far something is, 0 to 1; a little is always there."""
+    """Draw a progress bar; `share` is the completed part, 0 to 1."""
     bar = pygame.Rect(0, 0, width, theme.px(BAR_HEIGHT))
     bar.center = centre
     pygame.draw.rect(surface, theme.palette.line, bar, border_radius=bar.height // 2)
@@ -136,7 +137,7 @@ def draw_progress_bar(surface: pygame.Surface, theme: Theme, centre: tuple[int, 
 
 
 def draw_toast(surface: pygame.Surface, theme: Theme, text: str) -> None:
-    """A message over everything, near the bottom."""
+    """Draw a notice over everything, near the bottom."""
     width = min(surface.get_width() - 4 * theme.px(MARGIN), theme.px(760))
     lines = theme.wrapped(text, width - 2 * theme.px(PADDING))
     line_height = theme.line_height() + theme.px(2)
@@ -151,7 +152,7 @@ def draw_toast(surface: pygame.Surface, theme: Theme, text: str) -> None:
 
 @lru_cache(maxsize=8)
 def shade(size: tuple[int, int], darkness: int) -> pygame.Surface:
-    """Something to lay over a picture so that letters can be read on it; darkness is of 255."""
+    """Return a dark layer that makes text readable over a picture; darkness is 0 to 255."""
     surface = pygame.Surface(size, pygame.SRCALPHA, 32)
     surface.fill((*SHADE, darkness))
     return surface
@@ -159,7 +160,7 @@ def shade(size: tuple[int, int], darkness: int) -> pygame.Surface:
 
 @lru_cache(maxsize=4)
 def side_shade(size: tuple[int, int]) -> pygame.Surface:
-    """Dark at the left and clear at the right: a menu lies on it and the picture beside it."""
+    """Return a layer that is dark at the left, below a menu, and clear at the right."""
     width, height = size
     strip = pygame.Surface((256, 1), pygame.SRCALPHA, 32)
     for x in range(256):

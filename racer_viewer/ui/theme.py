@@ -1,6 +1,4 @@
-"""Letters of one size. pygame's freetype sets them evenly, where its plain font module leaves gaps at small sizes.
-
-Colours, letters and sizes: one look for all that lies over the picture."""
+"""Theme: colours, fonts and sizes of everything drawn over the picture."""
 
 from __future__ import annotations
 
@@ -13,11 +11,14 @@ import pygame.freetype
 Colour = tuple[int, int, int]
 
 EM = 0.6875
-"""Height of an em, of the size that is asked for: as pygame's fonts take it."""
+"""Height of an em as a part of the font size, as in pygame's plain font module."""
 
 
 class Font:
-    """pygame's own typeface. All lines of one size have the same height and baseline."""
+    """pygame's built-in typeface at one size; all lines have the same height and baseline.
+
+    Drawn by freetype, which spaces small letters more evenly than pygame's plain font module.
+    """
 
     def __init__(self, size: int) -> None:
         pygame.freetype.init()
@@ -36,31 +37,31 @@ class Font:
         return self._font.get_rect("X").height
 
     def get_ascent(self) -> int:
-        """From the top of a line to its baseline [px]."""
+        """Return the distance from the top of a line to its baseline [px]."""
         return self._font.get_sized_ascender(self._em)
 
 
 TEXT_SMALL, TEXT, TEXT_LARGE, TEXT_HUGE = 18, 22, 34, 84
-"""Heights of letters at scale 1 [px]."""
+"""Font sizes at scale 1 [px]."""
 MARGIN, PADDING, CORNER = 16, 12, 10
-"""From the edge of the window, within a panel, and the radius of its corners, at scale 1 [px]."""
+"""Distance from the window's edge, padding within a panel, and radius of its corners, at scale 1 [px]."""
 REFERENCE_HEIGHT = 720
-"""Height of a window where scale 1 is right [px]."""
-LEAST_SCALE, LARGEST_SCALE = 0.9, 4.0
-"""By the window alone: smaller letters can only be read by those who ask for them."""
-TEXTS_KEPT = 512
+"""Window height for scale 1 [px]."""
+MIN_SCALE, MAX_SCALE = 0.9, 4.0
+"""Limits of the scale that follows from the window's size; the user's own factor comes on top."""
+MAX_CACHED_TEXTS = 512
 
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours by what they mean. `series` are those of the six reward components, in their order."""
+    """Colours by meaning. `series` are the colours of the six reward components, in order."""
 
     text: Colour = (244, 242, 234)
     faint: Colour = (168, 176, 172)
     panel: tuple[int, int, int, int] = (14, 18, 20, 200)
     line: Colour = (62, 70, 74)
     accent: Colour = (255, 176, 46)
-    """What is chosen, or wants to be looked at."""
+    """Colour of the selected item and of warnings."""
     on_accent: Colour = (24, 20, 10)
     good: Colour = (92, 214, 122)
     bad: Colour = (255, 92, 76)
@@ -69,7 +70,7 @@ class Palette:
         (58, 134, 255), (255, 190, 11), (46, 196, 120), (186, 104, 230),
         (255, 128, 62), (48, 200, 214), (240, 98, 160), (170, 184, 60),
     )  # fmt: skip
-    """Of opponents, in their order."""
+    """Colours of opponents, in order."""
     series: tuple[Colour, ...] = (
         (92, 214, 122), (80, 168, 255), (255, 92, 76), (255, 176, 46), (200, 120, 240), (150, 160, 166),
     )  # fmt: skip
@@ -87,11 +88,11 @@ COLOUR_BLIND = Palette(
     ),
     series=((0, 158, 115), (86, 180, 233), (213, 94, 0), (230, 159, 0), (204, 121, 167), (150, 160, 166)),
 )  # fmt: skip
-"""By Okabe and Ito: good and bad differ in lightness and in blue against orange, not in green against red."""
+"""Palette by Okabe and Ito: good and bad differ as blue and orange and in lightness, not as green and red."""
 
 
 class Theme:
-    """A palette at a scale. Letters that were drawn once are kept."""
+    """A palette at a scale, with a cache of rendered text."""
 
     def __init__(self, scale: float = 1.0, palette: Palette = ORDINARY) -> None:
         self.scale, self.palette = scale, palette
@@ -99,7 +100,7 @@ class Theme:
         self._texts: OrderedDict[tuple[str, int, Colour], pygame.Surface] = OrderedDict()
 
     def px(self, length: float) -> int:
-        """A length at scale 1 in pixels of this one."""
+        """Convert a length at scale 1 to pixels, at least 1."""
         return max(1, round(length * self.scale))
 
     def font(self, size: int = TEXT) -> Font:
@@ -108,13 +109,13 @@ class Theme:
         return self._fonts[size]
 
     def text(self, text: str, size: int = TEXT, colour: Colour | None = None) -> pygame.Surface:
-        """A line of letters; the surface is shared, draw nothing on it."""
+        """Render a line of text. The surface is cached and shared: do not draw on it."""
         key = text, size, colour or self.palette.text
         if key in self._texts:
             self._texts.move_to_end(key)
         else:
             self._texts[key] = self.font(size).render(text, key[2])
-            if len(self._texts) > TEXTS_KEPT:
+            if len(self._texts) > MAX_CACHED_TEXTS:
                 self._texts.popitem(last=False)
         return self._texts[key]
 
@@ -125,7 +126,7 @@ class Theme:
         return self.font(size).get_height()
 
     def truncate(self, text: str, width: int, size: int = TEXT) -> str:
-        """The text, or its beginning with an ellipsis where it is wider than so many pixels."""
+        """Return the text, cut with an ellipsis if it is wider than `width` pixels."""
         if self.width(text, size) <= width:
             return text
         while text and self.width(text + "…", size) > width:
@@ -133,7 +134,7 @@ class Theme:
         return text.rstrip() + "…"
 
     def wrapped(self, text: str, width: int, size: int = TEXT) -> list[str]:
-        """The text in lines of at most so many pixels, broken between words."""
+        """Return the text as lines of at most `width` pixels, broken between words."""
         lines = [""]
         for word in text.split():
             longer = f"{lines[-1]} {word}".strip()
@@ -144,13 +145,13 @@ class Theme:
         return lines
 
     def panel(self, width: int, height: int) -> pygame.Surface:
-        """A see-through plate with round corners, in pixels."""
+        """Return a translucent panel with round corners; sizes in pixels."""
         panel = pygame.Surface((width, height), pygame.SRCALPHA, 32)
         pygame.draw.rect(panel, self.palette.panel, panel.get_rect(), border_radius=self.px(CORNER))
         return panel
 
 
 def fitting_scale(size: tuple[int, int], wanted: float = 1.0) -> float:
-    """The scale for a window of this size, times what the user wants."""
+    """Return the scale for a window of this size, times the user's own factor."""
     natural = min(size[1] / REFERENCE_HEIGHT, size[0] / (REFERENCE_HEIGHT * 4 / 3))
-    return min(LARGEST_SCALE, max(LEAST_SCALE, natural)) * wanted
+    return min(MAX_SCALE, max(MIN_SCALE, natural)) * wanted

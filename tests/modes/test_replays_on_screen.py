@@ -280,11 +280,11 @@ def test_the_line_below_the_timeline_says_who_was_ahead_at_the_end_of_a_lap(pers
     behind = (slow.laps[0].last - fast.laps[0].last) / TICKS_PER_SECOND
     screen.go_to(slow.laps[0].last - 1)
     person.frames()
-    assert "lap" not in screen.timeline.news
+    assert "lap" not in screen.timeline.note
     screen.go_to(slow.laps[0].last)
     person.frames()
     first = fast.laps[0].ticks / TICKS_PER_SECOND
-    assert screen.timeline.news == f"After lap 1: Anna {first:.2f} s, Bob +{behind:.2f}"
+    assert screen.timeline.note == f"After lap 1: Anna {first:.2f} s, Bob +{behind:.2f}"
 
 
 def test_the_shorter_of_two_stands_at_its_end_until_the_longer_is_over(person: Person) -> None:

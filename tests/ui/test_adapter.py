@@ -6,7 +6,7 @@ import pygame
 import pytest
 
 from racer_viewer.ui.adapter import InputAdapter
-from racer_viewer.ui.bindings import DEFAULT_BINDINGS, FIXED, NAMES, rebound
+from racer_viewer.ui.bindings import BINDING_LABELS, DEFAULT_BINDINGS, FIXED_BINDINGS, rebind
 from racer_viewer.ui.intents import Click, CloseWindow, Command, Controls, Drag, FileDrop, Intent, KeyPress, MouseMove
 
 
@@ -97,22 +97,22 @@ def test_files_and_the_window_itself() -> None:
 
 
 def test_a_key_that_is_given_away_leaves_nothing_without_a_key() -> None:
-    bindings = rebound(DEFAULT_BINDINGS, Command.CAMERA, "r")
+    bindings = rebind(DEFAULT_BINDINGS, Command.CAMERA, "r")
     assert bindings[Command.CAMERA] == ("r",)
     assert bindings[Command.RESTART] == ("c",)
-    bindings = rebound(DEFAULT_BINDINGS, Command.CAMERA, "w")
+    bindings = rebind(DEFAULT_BINDINGS, Command.CAMERA, "w")
     assert bindings["throttle"] == ("up",)
 
 
 @pytest.mark.parametrize("fixed", ["escape", "f11", "return", "h"])
 def test_keys_that_are_the_same_for_all_cannot_be_taken(fixed: str) -> None:
-    assert rebound(DEFAULT_BINDINGS, Command.CAMERA, fixed) == DEFAULT_BINDINGS
+    assert rebind(DEFAULT_BINDINGS, Command.CAMERA, fixed) == DEFAULT_BINDINGS
 
 
 def test_everything_that_can_be_bound_has_a_name_and_no_key_twice() -> None:
-    assert set(NAMES) == set(DEFAULT_BINDINGS)
+    assert set(BINDING_LABELS) == set(DEFAULT_BINDINGS)
     keys = [each for keys in DEFAULT_BINDINGS.values() for each in keys]
     assert len(keys) == len(set(keys))
-    others = {each for name, keys in FIXED.items() for each in keys} - {"up", "down", "left", "right"}
+    others = {each for name, keys in FIXED_BINDINGS.items() for each in keys} - {"up", "down", "left", "right"}
     others.remove("space")  # accepts in lists and stops time on the road, where nothing is to be accepted
     assert not others & set(keys)

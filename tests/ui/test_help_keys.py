@@ -4,7 +4,7 @@ import pygame
 import pytest
 
 from racer_viewer.modes.help import columns_of, laid_out
-from racer_viewer.ui.bindings import DEFAULT_BINDINGS, NAMES
+from racer_viewer.ui.bindings import BINDING_LABELS, DEFAULT_BINDINGS
 from racer_viewer.ui.theme import MARGIN, Theme, fitting_scale
 
 SIZES = [(960, 540), (1280, 720), (1024, 768), (2560, 1440), (3440, 1440)]
@@ -18,8 +18,8 @@ def _display(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_that_can_be_bound_is_listed_once() -> None:
     listed = [does for column in columns_of(DEFAULT_BINDINGS) for group in column for _, does in group.keys]
-    assert [sum(does == name for does in listed) for name in NAMES.values()] == [
-        2 if name in ("Restart", "Camera") else 1 for name in NAMES.values()
+    assert [sum(does == name for does in listed) for name in BINDING_LABELS.values()] == [
+        2 if name in ("Restart", "Camera") else 1 for name in BINDING_LABELS.values()
     ]
 
 

@@ -101,7 +101,7 @@ def note_on(timeline: Timeline, train: TrainScreen) -> None:
     """Bring it up to date, from its length to what is said below it."""
     run, palette = train.run, train.app.theme.palette
     timeline.length = max(1, run.total if train.is_live else run.steps)
-    timeline.place = train.policy.steps
+    timeline.position = train.policy.steps
     timeline.state = (
         PlayState.PLAYING if run.state == "learning" else PlayState.PAUSED if train.is_live else PlayState.ENDED
     )
@@ -113,7 +113,7 @@ def note_on(timeline: Timeline, train: TrainScreen) -> None:
         if event.kind in MARKED
     )
     timeline.warning = run.problem
-    timeline.news = "Drag to an earlier policy: it drives beside the newest" if train.is_live else "Drag to any moment"
+    timeline.note = "Drag to an earlier policy: it drives beside the newest" if train.is_live else "Drag to any moment"
 
 
 PICTURES = 8

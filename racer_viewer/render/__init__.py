@@ -1,4 +1,4 @@
-"""Drawing, with pygame. Knows the engine's tracks and cars, and nothing of bridges, environments or learning."""
+"""Drawing with pygame. Depends on the engine's tracks and cars, not on bridges, environments or training."""
 
 import os
 

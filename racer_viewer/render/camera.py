@@ -1,4 +1,4 @@
-"""Where the picture is on the track: it follows a car, shows the whole circuit, or goes where the user drags it."""
+"""Camera: follows a car, shows the whole circuit, or goes where the user drags it."""
 
 from __future__ import annotations
 
@@ -15,38 +15,40 @@ from racer_env.engine.car import MAX_SPEED
 from racer_viewer.snapshot import Snapshot
 
 REFERENCE_HEIGHT = 720
-"""Scales are given for a window of this height [px]; a larger one shows the same, larger."""
+"""Window height that scales are given for [px]; a larger window shows the same area, larger."""
 REST_SCALE = 6.5
-"""Of the view that follows a car at rest [px per unit]."""
+"""Scale of the view that follows a slow car [px per unit]."""
 FAST_SCALE = REST_SCALE / math.sqrt(2.0)
-"""And of one that is fast: just a level of the ground, which is then drawn as it is."""
+"""Scale of the view that follows a fast car [px per unit]; equal to a tile level, so that no rescaling is needed."""
 SLOW, FAST = 60.0, 95.0
-"""A car above the one speed is looked at from farther away, until it is below the other [units/s].
+"""Speeds for zooming in and out [units/s]: a car faster than FAST is shown from farther away until it is slower than
+SLOW.
 
-Only these two scales are kept: both are levels of the ground, and what lies between costs several times as much.
+There are only these two scales: both are tile levels, and any scale between costs several times as much.
 """
 ZOOM_TICKS = 40
-"""From the one to the other."""
+"""Duration of a zoom [ticks]."""
 LOOK_AHEAD_STEP, FREE_STEP = 0.06, 0.3
-"""Part of the way that look-ahead and a free view move in one tick."""
+"""Share of the remaining distance that look-ahead and a free view move per tick."""
 LOOK_AHEAD = (0.25, 0.22)
-"""How far from the middle a car at top speed is, of width and height."""
+"""Distance of a car at top speed from the centre, as shares of width and height."""
 CLEAR = 0.05
-"""And it stays so far from panels, of width and height; where they leave no room, it is in the middle."""
+"""Smallest distance of the car from panels, as a share of width and height; without space it is centred between them.
+"""
 JUMP = 20.0
-"""A car that is this far from where it was did not drive there [units]."""
+"""Distance from which a change of position counts as a jump [units]."""
 FREE_SCALES = (0.25, 40.0)
-"""Least and most of a free view [px per unit]."""
+"""Smallest and largest scale of a free view [px per unit]."""
 ROAM = 400.0
-"""How far beyond a track a free view may go [units]."""
+"""Largest distance of a free view beyond the track [units]."""
 GLIDE_TICKS = 30
-"""From one way of looking to another."""
+"""Duration of the transition between camera modes [ticks]."""
 MARGIN = 0.04
-"""Around the whole track, of the window's height."""
+"""Margin around the whole track, as a share of the window's height."""
 
 
 class Mode(enum.Enum):
-    """FOLLOW a car, the WHOLE track, or FREE."""
+    """Camera mode: FOLLOW a car, the WHOLE track, or FREE."""
 
     FOLLOW = "follow"
     WHOLE = "whole"
@@ -54,7 +56,7 @@ class Mode(enum.Enum):
 
 
 class Insets(NamedTuple):
-    """Parts of the window that panels cover [px]."""
+    """Parts of the window covered by panels [px]."""
 
     left: int = 0
     top: int = 0
@@ -64,7 +66,7 @@ class Insets(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """A window's look on the world: the point x, y in its middle, and its scale [px per unit]."""
+    """Visible part of the world: centre x, y and scale [px per unit]."""
 
     x: float
     y: float
@@ -75,7 +77,7 @@ class View:
         return (x - self.x) * self.scale + self.size[0] / 2, (self.y - y) * self.scale + self.size[1] / 2
 
     def points_to_screen(self, points: ArrayLike) -> NDArray[np.float64]:
-        """The same for an array (…, 2)."""
+        """Map an array of points (…, 2) to pixels."""
         middle = self.size[0] / 2, self.size[1] / 2
         return np.asarray((np.asarray(points) - (self.x, self.y)) * (self.scale, -self.scale) + middle)
 
@@ -85,7 +87,7 @@ class View:
 
 @dataclass(frozen=True)
 class _Pose:
-    """A view at the reference height. Between two poses everything changes evenly: so a zoom keeps its point fixed."""
+    """View at the reference height. Poses are interpolated linearly, so that a zoom keeps its centre fixed."""
 
     x: float
     y: float
@@ -105,7 +107,7 @@ class _Pose:
 
 @dataclass(frozen=True)
 class _Chase:
-    """How the followed car is looked at: where from the middle of the window it is, and from how far away."""
+    """Offset of the followed car from the window's centre, and zoom."""
 
     place: tuple[float, float]
     ahead: tuple[float, float]
@@ -122,12 +124,12 @@ class _Chase:
 
 
 class Camera:
-    """Moves once per tick; a view of any moment between two ticks lies between theirs."""
+    """Camera that moves once per tick; views between two ticks are interpolated."""
 
     def __init__(self) -> None:
         self.insets = Insets()
         self.zooms = True
-        """Whether a slow car is looked at from nearer; else every car is looked at as a fast one."""
+        """True if the view zooms in on a slow car; otherwise every car is shown at the fast scale."""
         self._mode = Mode.FOLLOW
         self._track: Track | None = None
         self._focus = -1
@@ -137,7 +139,7 @@ class Camera:
         self._free_goal = self._free[1]
         self._left_behind = self._free[1]
         self._far, self._going_far = 0.0, False
-        """How far the zoom is on its way, 0 to 1, and which way it goes."""
+        """Zoom position from 0 (near) to 1 (far), and zoom direction."""
         self._glide = GLIDE_TICKS
         self._view = View(0.0, 0.0, REST_SCALE, (REFERENCE_HEIGHT, REFERENCE_HEIGHT))
 
@@ -147,7 +149,7 @@ class Camera:
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
-        """Another way of looking; the view glides there."""
+        """Change the mode with a smooth transition."""
         if mode is self._mode:
             return
         self._mode = mode
@@ -160,11 +162,11 @@ class Camera:
 
     @property
     def view(self) -> View:
-        """The last one that was asked for."""
+        """View returned by the last call of `look`."""
         return self._view
 
     def drag(self, dx: float, dy: float) -> None:
-        """Move a free view as if the ground were held and drawn by so many pixels."""
+        """Pan a free view by so many pixels of mouse movement."""
         goal = self._free_goal
         ratio = REFERENCE_HEIGHT / self._view.size[1]
         here = self._free[1].units * ratio
@@ -175,7 +177,7 @@ class Camera:
         self._free = (before, after)
 
     def zoom(self, factor: float, about: tuple[float, float]) -> None:
-        """Make a free view larger by a factor; the point at these pixels stays where it is."""
+        """Scale a free view by a factor, keeping the point at these pixels in place."""
         goal, size = self._free_goal, self._view.size
         least, most = (1.0 / scale for scale in reversed(FREE_SCALES))
         units = min(most, max(least, goal.units / factor))
@@ -184,7 +186,7 @@ class Camera:
         self._free_goal = replace(goal, x=goal.x + dx * change, y=goal.y + dy * change, units=units)
 
     def tick(self, snapshot: Snapshot) -> None:
-        """Move on with the followed car. What it did not drive is not glided along."""
+        """Follow the car for one tick; a jump of the car moves the view at once."""
         car = snapshot.car
         place, last = (float(car["x"]), float(car["y"])), self._chases[1]
         same_track, same_car = snapshot.track is self._track, snapshot.focus == self._focus
@@ -204,7 +206,7 @@ class Camera:
         self._free = (self._free[1], self._free[1].towards(self._free_goal, FREE_STEP))
 
     def _zoomed(self, speed: float, anew: bool) -> float:
-        """How far away to look from, 0 to 1, after one more tick at this speed; at once where something new begins."""
+        """Return the zoom position after one more tick at this speed; without transition after a jump."""
         if not self.zooms:
             self._going_far = True
         elif speed > FAST or speed < SLOW:
@@ -216,9 +218,9 @@ class Camera:
         return self._far * self._far * (3.0 - 2.0 * self._far)
 
     def look(self, size: tuple[int, int], share: float = 1.0, place: tuple[float, float] | None = None) -> View:
-        """The view for a window of this size at a moment between the last two ticks; 1 is the last.
+        """Return the view for a window size, between the last two ticks; share 1 is the last one.
 
-        place: of the followed car at that moment, where the caller knows it.
+        place: position of the followed car at that time, if known.
         """
         goal = self._goal_pose(size, share, place)
         glide = min(1.0, max(0.0, (self._glide - 1.0 + share) / GLIDE_TICKS))
@@ -237,14 +239,14 @@ class Camera:
         return replace(chase, place=place or chase.place, ahead=ahead).pose(size)
 
     def _beside_panels(self, ahead: tuple[float, float], size: tuple[int, int]) -> tuple[float, float]:
-        """Look ahead only so far that no panel comes to lie on the car."""
+        """Limit the look-ahead so that no panel covers the car."""
         covered = max(self.insets.left, self.insets.right), max(self.insets.top, self.insets.bottom)
         most = [max(0.0, 0.5 - CLEAR - pixels / side) for pixels, side in zip(covered, size, strict=True)]
         across, down = (max(-limit, min(limit, way)) for way, limit in zip(ahead, most, strict=True))
         return across, down
 
     def _whole(self, track: Track, size: tuple[int, int]) -> _Pose:
-        """The track in the middle of what panels leave of the window."""
+        """Return a pose with the track centred in the area without panels."""
         low, high = track.outer.min(axis=0), track.outer.max(axis=0)
         low, high = np.minimum(low, track.inner.min(axis=0)), np.maximum(high, track.inner.max(axis=0))
         margin = 2.0 * MARGIN * size[1]
@@ -263,7 +265,7 @@ class Camera:
         return _Pose(view.x, view.y, view.size[1] / REFERENCE_HEIGHT / view.scale)
 
     def _within(self, pose: _Pose) -> _Pose:
-        """No farther from the track than one can find back."""
+        """Clamp a free pose to the surroundings of the track."""
         if self._track is None:
             return pose
         low, high = self._track.outer.min(axis=0) - ROAM, self._track.outer.max(axis=0) + ROAM
@@ -272,7 +274,7 @@ class Camera:
 
 
 def _goal(car: Any, far: float) -> _Chase:
-    """How a car that goes on like this is looked at."""
+    """Return the target offset and zoom for a car in steady motion."""
     units = (1.0 - far) / REST_SCALE + far / FAST_SCALE
     ahead = float(car["vx"]) / MAX_SPEED * LOOK_AHEAD[0], float(car["vy"]) / MAX_SPEED * LOOK_AHEAD[1]
     return _Chase((float(car["x"]), float(car["y"])), ahead, units)

@@ -1,6 +1,4 @@
-"""A car from above.
-
-Many cars at once: pictures of cars are kept, by what they look like."""
+"""Cars seen from above: the vector drawing of a car, and cached sprites for drawing many cars."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ Points = Sequence[tuple[float, float]]
 Colour = tuple[int, int, int]
 
 BODY: Colour = (226, 62, 44)
-"""Of a car that nobody gave another."""
+"""Default body colour."""
 FLOOR: Colour = (34, 36, 42)
 TYRE, TREAD = (20, 20, 22), (46, 46, 50)
 STRIPE: Colour = (244, 240, 230)
@@ -33,19 +31,19 @@ BRAKE_LIGHT: Colour = (255, 40, 26)
 TAIL_LIGHT: Colour = (92, 18, 16)
 SHADOW = (0, 0, 0, 96)
 _SHADE, _LIGHT_SHADE = 0.70, 0.35
-"""Of the body's colour in its darker parts; how far towards white its ridges are."""
+"""Darkening of the body's shaded parts; lightening of its ridges."""
 
 _HULL: Points = (
     (1.95, 0.16), (1.00, 0.30), (0.45, 0.40), (0.25, 0.74), (-0.85, 0.76), (-1.35, 0.44), (-1.80, 0.34),
     (-1.80, -0.34), (-1.35, -0.44), (-0.85, -0.76), (0.25, -0.74), (0.45, -0.40), (1.00, -0.30), (1.95, -0.16),
 )  # fmt: skip
-"""The car is 4 units long and 2 wide; x points ahead and y to the left, from its middle."""
+"""Hull outline in car coordinates [units]: 4 long and 2 wide, x ahead, y to the left, origin at the centre."""
 _SPINE: Points = ((1.90, 0.09), (-1.75, 0.15), (-1.75, -0.15), (1.90, -0.09))
 _RIDGES: Sequence[Points] = (
     ((0.18, 0.66), (-0.80, 0.68), (-1.20, 0.46), (-0.80, 0.58), (0.18, 0.58)),
     ((1.80, 0.16), (0.95, 0.27), (0.95, 0.21), (1.80, 0.12)),
 )
-"""Where light falls on the body, on its left; the same on its right is in the shade."""
+"""Lit ridges on the left side; their mirror image on the right is shaded."""
 _FLOOR: Points = ((0.30, 0.84), (-1.00, 0.88), (-1.45, 0.60), (-1.45, -0.60), (-1.00, -0.88), (0.30, -0.84))
 _COCKPIT: Points = ((0.55, 0.20), (0.20, 0.32), (-0.45, 0.30), (-0.45, -0.30), (0.20, -0.32), (0.55, -0.20))
 _FRONT_WING: Points = ((2.00, 0.40), (1.85, 0.96), (1.50, 0.96), (1.60, 0.20), (1.60, -0.20), (1.50, -0.96),
@@ -77,29 +75,29 @@ _BODY: Sequence[tuple[str | Colour, Points]] = (
     (HELMET, _HELMET),
     (COCKPIT, _VISOR),
 )
-"""All above the wheels, the lowest first: its colour, or which of those that differ from car to car."""
+"""Shapes above the wheels from bottom to top, each with a fixed colour or the name of a per-car colour."""
 _BODY_CORNERS: Floats = np.array([corner for _, shape in _BODY for corner in shape])
 _CASTING: Floats = np.array([*_FLOOR, *_HULL, *_FRONT_WING, *_REAR_WING])
 _CASTING_COUNTS = [len(shape) for shape in (_FLOOR, _HULL, _FRONT_WING, _REAR_WING)]
-"""What throws a shadow, besides the wheels."""
+"""Corner counts of the shapes that cast a shadow, besides the wheels."""
 _SHADOW_OFFSET = (0.32, -0.30)
-"""On the track, not on the car: the sun does not turn with it."""
+"""Shadow offset in track coordinates [units]."""
 REACH = 2.7
-"""From the middle, including the shadow [units of a car that is not enlarged]."""
+"""Distance from the centre to the outermost point, including the shadow [units before enlarging]."""
 BRAKING = 0.1
-"""From here on the light is on."""
+"""Brake position from which the brake light is on."""
 
 ENLARGED = 1.5
-"""Cars are drawn larger than they are, to be seen on roads that are wide for them."""
-GHOSTLY = 115
-"""How opaque a ghost is, of 255."""
+"""Enlargement factor of drawn cars, to be visible on wide roads."""
+GHOST_OPACITY = 115
+"""Opacity of a ghost, of 255."""
 _FINE_SMOOTHING, _SMOOTHING, _LARGE = 3, 2, 90
-"""A car is drawn so many times larger and then shrunk; less if its picture is large anyhow [px]."""
+"""Supersampling factors for small and large pictures, and the size from which a picture is large [px]."""
 
 
 @dataclass(frozen=True)
 class Pose:
-    """What a car's picture depends on: angles [rad], to the left positive; its scale [px per unit], enlarged."""
+    """Inputs of a car picture: angles [rad], positive to the left, and scale including enlargement [px per unit]."""
 
     heading: float
     wheel_angle: float
@@ -113,33 +111,33 @@ class Pose:
 
 
 def wheel_angle(steer: float) -> float:
-    """Of the front wheels as they are at rest: at speed they turn so little that one could not see it."""
+    """Return the front wheel angle at standstill; the real angle at speed is too small to see."""
     return -steer * MAX_WHEEL_ANGLE
 
 
 def car_picture(
     pose: Pose, colour: Colour, ghost: bool = False, off: tuple[float, float] = (0.0, 0.0), shadow: bool = True
 ) -> pygame.Surface:
-    """A car whose middle is that of the picture, or `off` from it [px]; multiplied with its transparency."""
+    """Return a premultiplied picture of a car, centred or at offset `off` [px]."""
     drawing = _drawing(pose, off)
     if shadow:
         drawing.draw_shadow(pose)
     drawing.draw_car(pose, colour)
     picture = pygame.transform.smoothscale(drawing.canvas, (pose.size, pose.size))
     if ghost:
-        picture.fill((GHOSTLY,) * 4, special_flags=pygame.BLEND_RGBA_MULT)
+        picture.fill((GHOST_OPACITY,) * 4, special_flags=pygame.BLEND_RGBA_MULT)
     return picture
 
 
 def car_shadow(pose: Pose) -> pygame.Surface:
-    """Only the shadow of it."""
+    """Return a picture of the shadow alone."""
     drawing = _drawing(pose, (0.0, 0.0))
     drawing.draw_shadow(pose)
     return pygame.transform.smoothscale(drawing.canvas, (pose.size, pose.size))
 
 
 class CarSprite:
-    """Draws cars one by one, each exactly where and as it is. `scale` is of the track [px per unit]."""
+    """Exact drawing of single cars. `scale` is that of the track [px per unit]."""
 
     def __init__(self, scale: float) -> None:
         self._scale = scale * ENLARGED
@@ -162,7 +160,7 @@ class CarSprite:
 
 @dataclass(frozen=True)
 class _Drawing:
-    """Shapes of a car on a canvas: where its middle is, pixels per unit, and the heading."""
+    """Canvas for the shapes of a car: centre, pixels per unit and heading."""
 
     canvas: pygame.Surface
     middle: tuple[float, float]
@@ -190,7 +188,7 @@ class _Drawing:
     def _draw(
         self, corners: Floats, shapes: Sequence[tuple[Sequence[int], int]], offset: tuple[float, float] = (0.0, 0.0)
     ) -> None:
-        """One over the other, each of the next so many corners. All are turned at once, which is many times faster."""
+        """Draw shapes given as consecutive corner counts; rotating all corners at once is much faster."""
         cos, sin = math.cos(self.heading) * self.scale, math.sin(self.heading) * self.scale
         x, y = self.middle[0] + offset[0] * self.scale, self.middle[1] - offset[1] * self.scale
         pixels = (corners @ np.array([(cos, -sin), (-sin, -cos)]) + (x, y)).tolist()
@@ -208,7 +206,7 @@ def _drawing(pose: Pose, off: tuple[float, float]) -> _Drawing:
 
 
 def _wheels(pose: Pose) -> list[tuple[float, tuple[float, float]]]:
-    """Angle and place of each."""
+    """Return the angle and position of each wheel."""
     axles = (_FRONT_AXLE, pose.wheel_angle), (_REAR_AXLE, 0.0)
     return [(angle, (axle, side)) for axle, angle in axles for side in (_WHEEL_OFFSET, -_WHEEL_OFFSET)]
 
@@ -228,27 +226,27 @@ def _lit(colour: Colour, share: float) -> Colour:
     return red, green, blue
 
 
-LEAST_LENGTH = 17.0
-"""Cars are drawn no shorter than this in a window of the reference height [px]."""
+MIN_CAR_LENGTH = 17.0
+"""Smallest drawn car length in a window of the reference height [px]."""
 CAR_LENGTH = 4.0
-"""[units]"""
+"""Car length [units]."""
 SCALE_STEP = 1.05
-"""Pictures are of scales that differ by this factor."""
+"""Ratio between the scales of cached sprites."""
 CROWD = 20
-"""With more cars in view than this, pictures are told apart less finely."""
+"""Number of visible cars from which sprites use coarser angles."""
 HEADINGS, CROWD_HEADINGS = 128, 64
 STEERS, CROWD_STEERS = 2, 0
-"""Steps of the front wheels to each side."""
+"""Front wheel steps to each side."""
 MASTER = 2
-"""Pictures are turned and shrunk from ones that are so many times larger."""
-SPRITES_KEPT, MASTERS_KEPT = 6000, 400
-"""Some 40 MB in a window of the reference height."""
-MADE_AT_ONCE = 24
-"""Pictures per frame; cars beyond that look for a while as they did at the last scale."""
+"""Size factor of the master pictures that sprites are rotated and shrunk from."""
+MAX_SPRITES, MAX_MASTERS = 6000, 400
+"""Maximum number of cached sprites and masters; about 40 MB in a window of the reference height."""
+MAX_NEW_SPRITES = 24
+"""Maximum number of new sprites per frame; further cars keep their sprite of the previous scale for a while."""
 
 
 class _Key(NamedTuple):
-    """What a picture depends on; `scale` and `heading` in steps."""
+    """Cache key of a sprite; `scale` and `heading` in steps."""
 
     scale: int
     heading: float
@@ -259,7 +257,7 @@ class _Key(NamedTuple):
 
 
 class CarSprites:
-    """Draws all cars of a view, the followed one on top of the others and exactly as it is."""
+    """Drawing of all cars of a view; the followed one is on top and exact."""
 
     def __init__(self) -> None:
         self._sprites: dict[_Key, pygame.Surface] = {}
@@ -271,7 +269,7 @@ class CarSprites:
     def draw_others(
         self, surface: pygame.Surface, view: View, cars: Cars, looks: tuple[CarStyle, ...], focus: int
     ) -> None:
-        """All but the followed one; ghosts below the rest."""
+        """Draw all cars but the followed one, ghosts first."""
         scale = car_scale(view)
         seen = visible(view, cars, focus)
         self._begin(scale)
@@ -297,7 +295,7 @@ class CarSprites:
         CarSprite(car_scale(view) / ENLARGED).draw(surface, view.to_screen, car, look.colour, look.ghost)
 
     def _begin(self, scale: float) -> None:
-        """A new frame at this scale."""
+        """Start a frame at this scale."""
         step = round(math.log(scale, SCALE_STEP))
         if step != self._step:
             self._step, self._last_step = step, self._step
@@ -305,37 +303,37 @@ class CarSprites:
 
     def _sprite(self, key: _Key) -> pygame.Surface:
         sprite = self._sprites.get(key)
-        if sprite is None and self._made >= MADE_AT_ONCE:
+        if sprite is None and self._made >= MAX_NEW_SPRITES:
             sprite = self._sprites.get(key._replace(scale=self._last_step))
         if sprite is not None:
             return sprite
         self._made += 1
         master = self._master(key.steer, key.braking, key.colour, key.ghost)
         sprite = pygame.transform.rotozoom(master, math.degrees(key.heading), 1.0 / MASTER)
-        return _kept(self._sprites, key, sprite, SPRITES_KEPT)
+        return _kept(self._sprites, key, sprite, MAX_SPRITES)
 
     def _master(self, steer: float, braking: bool, colour: Colour, ghost: bool) -> pygame.Surface:
         key = (self._step, steer, braking, colour, ghost)
         if key in self._masters:
             return self._masters[key]
         pose = Pose(0.0, wheel_angle(steer), braking, MASTER * SCALE_STEP**self._step)
-        return _kept(self._masters, key, car_picture(pose, colour, ghost, shadow=False), MASTERS_KEPT)
+        return _kept(self._masters, key, car_picture(pose, colour, ghost, shadow=False), MAX_MASTERS)
 
     def _shadow(self, heading: float) -> pygame.Surface:
         key = self._step, heading
         if key in self._shadows:
             return self._shadows[key]
-        return _kept(self._shadows, key, car_shadow(Pose(heading, 0.0, False, SCALE_STEP**self._step)), MASTERS_KEPT)
+        return _kept(self._shadows, key, car_shadow(Pose(heading, 0.0, False, SCALE_STEP**self._step)), MAX_MASTERS)
 
 
 def car_scale(view: View) -> float:
-    """At which cars are drawn [px per unit of a car]."""
-    least = LEAST_LENGTH / CAR_LENGTH * view.size[1] / REFERENCE_HEIGHT
+    """Return the scale at which cars are drawn [px per car unit]."""
+    least = MIN_CAR_LENGTH / CAR_LENGTH * view.size[1] / REFERENCE_HEIGHT
     return max(view.scale * ENLARGED, least)
 
 
 def visible(view: View, cars: Cars, focus: int) -> NDArray[np.intp]:
-    """Numbers of the cars in a view, without the followed one."""
+    """Return the indices of the cars in a view, without the followed one."""
     places = view.points_to_screen(np.stack([cars["x"], cars["y"]], axis=1))
     reach = CAR_LENGTH * car_scale(view)
     inside = ((places > -reach) & (places < np.array(view.size) + reach)).all(axis=1)

@@ -1,6 +1,6 @@
-"""What driving leaves behind: skid marks on the ground, dust beside the road, sparks at the walls.
+"""Effects of driving: skid marks on the ground, dust beside the road, sparks at the walls.
 
-All of it is in the world and moves once per tick; the same ticks always give the same picture.
+Effects live in world coordinates and move once per tick; the same ticks always give the same picture.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 SKID_SLIP, FULL_SLIP = 0.03, 0.09
-"""Slip angles from which on tyres leave marks, and full ones [rad]."""
+"""Slip angles at which tyres start to leave marks, and leave full marks [rad]."""
 HARD_BRAKE = 0.45
 SKID_SPEED, DUST_SPEED, SPARK_SPEED = 30.0, 12.0, 6.0
-"""Slower cars leave nothing [units/s]."""
+"""Smallest car speed for each effect [units/s]."""
 MARK_TICKS = 3
-"""Marks are pieces as long as a car drives in so many ticks."""
+"""Length of a mark segment [ticks of driving]."""
 MARK_LIFE, DUST_LIFE, SPARK_LIFE = 1500, 54, 22
-"""[ticks]"""
+"""Lifetimes [ticks]."""
 MARKS, PUFFS, SPARKS = 3000, 200, 320
-"""Never more than so many; the oldest make room."""
+"""Maximum numbers; the oldest are replaced."""
 MARKS_DRAWN = 240
-"""Of one view, the latest."""
+"""Maximum number of marks drawn in one view, newest first."""
 DARKNESS = 26
-"""What a fresh mark takes off the brightness below it, of 255."""
+"""Brightness that a fresh mark subtracts, of 255."""
 DUST_EVERY = 2
 SPARKS_AT_ONCE = 7
 REAR_AXLE, TRACK_WIDTH, TYRE_WIDTH = 1.22 * ENLARGED, 0.8 * ENLARGED, 0.4 * ENLARGED
-"""As cars are drawn [units]."""
+"""Dimensions of drawn cars [units]."""
 DUST_COLOURS = ((206, 184, 140), (150, 148, 96))
-"""On runoff and on the shoulder."""
+"""Colours on the runoff and on the shoulder."""
 DUST_SIZES = (1.2, 5.2)
-"""Radius of a puff when it is new and old [units]."""
+"""Radius of a new and of an old dust puff [units]."""
 DUST_OPACITY = 0.42
 SPARK_HOT, SPARK_COLD = np.array((255, 244, 190.0)), np.array((255, 96, 20.0))
 _SEED = 20
 _SIZES, _SHADES = 8, 8
-"""Pictures of puffs: how many sizes and how many degrees of opacity."""
+"""Number of sizes and opacities of cached puff sprites."""
 
 
 class _Ring:
-    """Rows of numbers, at most so many: a new one takes the place of the oldest."""
+    """Ring buffer of rows; a new row replaces the oldest."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self._rows = np.zeros((rows, columns))
@@ -74,7 +74,8 @@ class _Ring:
 
 
 class Effects:
-    """Marks: from xy, to xy, strength, tick. Dust and sparks: xy, velocity xy, tick, and a colour or nothing."""
+    """Effect state. Marks: from xy, to xy, strength, tick. Dust and sparks: xy, velocity xy, tick, and a colour index
+    for dust."""
 
     def __init__(self) -> None:
         self._marks, self._dust, self._sparks = _Ring(MARKS, 6), _Ring(PUFFS, 6), _Ring(SPARKS, 5)
@@ -85,7 +86,7 @@ class Effects:
         self.clear()
 
     def clear(self) -> None:
-        """As if nobody had driven yet."""
+        """Remove all effects."""
         for ring in (self._marks, self._dust, self._sparks):
             ring.clear()
         self._random = np.random.default_rng(_SEED)
@@ -96,7 +97,7 @@ class Effects:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Marks, puffs of dust and sparks that can still be seen."""
+        """Numbers of visible marks, dust puffs and sparks."""
         lives = ((self._marks, MARK_LIFE, 5), (self._dust, DUST_LIFE, 4), (self._sparks, SPARK_LIFE, 4))
         marks, puffs, sparks = (int((self._tick - ring.rows[:, born] < life).sum()) for ring, life, born in lives)
         return marks, puffs, sparks
@@ -183,7 +184,7 @@ class Effects:
         surface.blit(layer, area.topleft, special_flags=pygame.BLEND_RGB_SUB)
 
     def draw_dust(self, surface: pygame.Surface, view: View, share: float) -> None:
-        """Puffs that grow and fade."""
+        """Draw dust puffs that grow and fade."""
         rows = self._dust.rows
         age = (self._tick - 1.0 + share - rows[:, 4]) / DUST_LIFE
         low, high = _limits(view, DUST_SIZES[1])
@@ -203,7 +204,7 @@ class Effects:
         surface.fblits(puffs, pygame.BLEND_PREMULTIPLIED)
 
     def _keep_puffs(self, scale: float) -> None:
-        """Those of about this scale."""
+        """Build the puff sprites for about this scale."""
         if not 0.9 < scale / max(self._puff_scale, 1e-9) < 1.1:
             self._puff_scale = scale
             self._puffs.clear()
@@ -217,7 +218,7 @@ class Effects:
         return self._puffs[key]
 
     def draw_sparks(self, surface: pygame.Surface, view: View, share: float) -> None:
-        """Short bright strokes along their way."""
+        """Draw sparks as short bright strokes along their path."""
         rows = self._sparks.rows
         ticks = self._tick - 1.0 + share - rows[:, 4]
         there = (ticks > -1.0) & (ticks < SPARK_LIFE)
@@ -234,13 +235,13 @@ class Effects:
 
 
 def _limits(view: View, beyond: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The lower left and the upper right corner of what is seen, with so much more around it [units]."""
+    """Return the lower left and upper right corner of the view, enlarged by a margin [units]."""
     (left, bottom), (right, top) = view.to_world(0, view.size[1]), view.to_world(view.size[0], 0)
     return (left - beyond, bottom - beyond), (right + beyond, top + beyond)
 
 
 def _rear_wheels(cars: Cars) -> Floats:
-    """Where the left and the right one touch the ground, (n, 2, 2)."""
+    """Return the ground contact points of the left and right rear wheel, (n, 2, 2)."""
     cos, sin = np.cos(cars["heading"]), np.sin(cars["heading"])
     axle = np.stack([cars["x"] - REAR_AXLE * cos, cars["y"] - REAR_AXLE * sin], axis=1)
     left = np.stack([-sin, cos], axis=1) * TRACK_WIDTH
@@ -248,7 +249,7 @@ def _rear_wheels(cars: Cars) -> Floats:
 
 
 def _soft_disc(radius: float, colour: tuple[int, int, int], opacity: float) -> pygame.Surface:
-    """Fading towards its edge, multiplied with its transparency."""
+    """Return a premultiplied disc that fades towards its edge."""
     half = max(2, math.ceil(radius))
     steps = np.arange(2 * half) - half + 0.5
     distance = np.hypot(*np.meshgrid(steps, steps)) / half

@@ -1,4 +1,4 @@
-"""The window of an environment: one car on its track, on screen or as a picture."""
+"""Window of a Gymnasium environment: one car on its track, on screen or as an RGB array."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from racer_viewer.ui.display import NoDisplayError, start_video
 from racer_viewer.ui.theme import Theme, fitting_scale
 
 SIZE = (960, 640)
-"""[px]"""
+"""Picture size [px]."""
 SHOWN = ("timing", "map")
 TITLE = "Racer"
 
 
-def open_env_window(visible: bool) -> EnvWindow:
-    """A window on the screen, or pictures without one."""
-    return EnvWindow(_Screen() if visible else None)
+def open_env_window(visible: bool) -> EnvRenderer:
+    """Open a window on screen, or an off-screen renderer."""
+    return EnvRenderer(_Screen() if visible else None)
 
 
-class EnvWindow:
-    """Draws one car as the app does: the scene, the rays, times and map.
+class EnvRenderer:
+    """Renderer of one car with scene, rays, timing and map.
 
-    On a screen, it draws 60 times a second and no faster. When a person closes the window, it stays closed: drawing
-    does nothing from then on, and the environment goes on at full speed.
+    On screen it draws at most 60 frames per second. When the user closes the window it stays closed: further drawing
+    does nothing, and the environment continues at full speed.
     """
 
     def __init__(self, screen: _Screen | None = None) -> None:
@@ -44,7 +44,7 @@ class EnvWindow:
         self._last: Snapshot | None = None
 
     def draw(self, track: Track, car: np.void) -> NDArray[np.uint8] | None:
-        """The picture (height, width, 3); None if it went to a window."""
+        """Return the picture (height, width, 3), or None if it was shown in a window."""
         if self._screen is None:
             self._compose(self._picture, track, car)
             return _array_of(self._picture)
@@ -60,7 +60,7 @@ class EnvWindow:
 
     def _compose(self, surface: pygame.Surface, track: Track, car: np.void) -> None:
         now = Snapshot(track, np.array([car], CAR), (self._look,))
-        if self._last is None or not _same_moment(self._last, now):
+        if self._last is None or not _nothing_moved(self._last, now):
             self._scene.tick(now)
             self._overlays.tick(now)
         self._last = now
@@ -68,20 +68,21 @@ class EnvWindow:
         self._overlays.draw(surface, now, SHOWN)
 
 
-def _same_moment(one: Snapshot, other: Snapshot) -> bool:
-    """Whether nothing has moved: a picture may be asked for twice."""
+def _nothing_moved(one: Snapshot, other: Snapshot) -> bool:
+    """Return True if nothing has moved; the same picture may be requested twice."""
     return one.track is other.track and bool((one.cars == other.cars).all())
 
 
 def _array_of(picture: pygame.Surface) -> NDArray[np.uint8]:
-    """A copy (height, width, 3), made by drawing into the array's memory: many times faster than to copy channels."""
+    """Return a copy (height, width, 3), made by blitting into the array's memory, which is much faster than copying
+    channels."""
     array = np.empty((*picture.get_size()[::-1], 3), np.uint8)
     pygame.image.frombuffer(array.data, picture.get_size(), "RGB").blit(picture, (0, 0))
     return array
 
 
 class _Screen:
-    """A real window. Several can be open at once; each of them takes the events of all."""
+    """Real window. Several can be open at once; each of them handles the events of all."""
 
     _open: ClassVar[list[_Screen]] = []
 
@@ -96,13 +97,13 @@ class _Screen:
         self._open.append(self)
 
     def is_open(self) -> bool:
-        """Whether nobody has closed it until now."""
+        """False once the user has closed the window."""
         if self in self._open:
             self._take_events()
         return self in self._open
 
     def show(self) -> None:
-        """Put the picture on the screen when its time has come."""
+        """Present the picture when the next frame is due."""
         wait = self._next_frame - time.perf_counter()
         if wait > 0.0:
             time.sleep(wait)

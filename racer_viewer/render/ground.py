@@ -1,7 +1,7 @@
-"""The ground of a track at one scale.
+"""Ground of a track at one scale.
 
-It is drawn in square tiles when they are first seen, each from the few shapes that lie in it, larger than needed and
-then shrunk, which smooths all edges. So a long circuit costs no more time or memory than a short one.
+It is drawn in square tiles when they are first needed. Each tile is rendered from the few shapes inside it,
+supersampled for smooth edges. A long circuit therefore costs no more time or memory than a short one.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from racer_viewer.render.scenery import (
 TILE = 128
 """Width and height of a tile [px]."""
 SMOOTHING = 3
-"""Tiles are drawn so many times larger."""
-TILES_KEPT = 640
-"""Some 42 MB."""
+"""Supersampling factor of tiles."""
+MAX_TILES = 640
+"""Maximum number of cached tiles, about 42 MB."""
 TEXTURE = 4
-"""The finest texture repeats after so many tiles."""
+"""Period of the finest texture [tiles]."""
 GRAIN = 5
-"""By how much a pixel may be brighter than its neighbour, of 255."""
-LEAST_PIECE = 6.5
-"""The road is drawn in straight pieces of at least this length [px]."""
+"""Largest brightness difference between neighbouring pixels, of 255."""
+MIN_PIECE = 6.5
+"""Smallest length of a straight piece of road [px]."""
 
 Place = tuple[int, int]
 """Column and row of a tile."""
 Corners = NDArray[np.int32]
 
 _GRASS = [tuple(max(0, part - (FLECKS + UNEVENNESS) // 2) for part in colour) for colour in GRASS]
-"""Before its textures make it lighter."""
+"""Grass colours before textures lighten them."""
 
 
-class Plan:
-    """What the ground of a track is drawn from at every scale."""
+class GroundPlan:
+    """Scale-independent description of a track's ground."""
 
     def __init__(self, track: Track) -> None:
         self.track = track
@@ -61,7 +61,7 @@ class Plan:
         self._layers: dict[float, list[Layer]] = {}
 
     def layers(self, piece: float) -> list[Layer]:
-        """What is built on the grass, in straight pieces of at least this length [units]."""
+        """Return the layers on top of the grass, in straight pieces of at least this length [units]."""
         piece = max(piece, self.course.piece)
         if piece not in self._layers:
             self._layers[piece] = layers(self.course.thinned(piece))
@@ -69,31 +69,31 @@ class Plan:
 
 
 class Ground:
-    """The ground of one track at `scale` pixels per unit. Its pixels are counted from the track's origin, down."""
+    """Ground of one track at `scale` pixels per unit. Pixel coordinates start at the track's origin and point down."""
 
-    def __init__(self, track: Track, scale: float, plan: Plan | None = None) -> None:
+    def __init__(self, track: Track, scale: float, plan: GroundPlan | None = None) -> None:
         self.track, self.scale = track, scale
-        self._plan = plan or Plan(track)
+        self._plan = plan or GroundPlan(track)
         self._tiles: dict[Place, pygame.Surface] = {}
-        self.kept = TILES_KEPT
-        """How many tiles stay at hand."""
+        self.kept = MAX_TILES
+        """Maximum number of cached tiles."""
 
     def draw(self, surface: pygame.Surface, left: int, top: int) -> None:
-        """Cover a surface with what lies right of `left` and below `top`, at once."""
+        """Cover a surface with the area right of `left` and below `top`, drawing missing tiles now."""
         for column, row in self.places(surface.get_size(), left, top):
             surface.blit(self.tile((column, row)), (column * TILE - left, row * TILE - top))
 
     @property
     def tiles(self) -> Mapping[Place, pygame.Surface]:
-        """Those that are at hand."""
+        """Cached tiles."""
         return self._tiles
 
     def places(self, size: tuple[int, int], left: int, top: int) -> list[Place]:
-        """Of the tiles that cover a view."""
+        """Return the tiles that cover a view."""
         return list(itertools.product(_tiles(left, size[0]), _tiles(top, size[1])))
 
     def tile(self, place: Place) -> pygame.Surface:
-        """From those at hand, or drawn."""
+        """Return a tile from the cache, or draw it."""
         tile = self._tiles.get(place)
         if tile is None:
             tile = self._drawn(*place)
@@ -101,14 +101,14 @@ class Ground:
         return tile
 
     def keep(self, place: Place, tile: pygame.Surface) -> None:
-        """The tile that is farthest away makes room."""
+        """Cache a tile, evicting the farthest one."""
         column, row = place
         while len(self._tiles) >= self.kept:
             del self._tiles[max(self._tiles, key=lambda other: abs(other[0] - column) + abs(other[1] - row))]
         self._tiles[place] = tile
 
     def warm_up(self) -> None:
-        """Make what the first tile would wait for."""
+        """Build textures and shapes before the first tile needs them."""
         _ = self._shapes, self._pictures, self._canvas
 
     def _drawn(self, column: int, row: int) -> pygame.Surface:
@@ -124,7 +124,7 @@ class Ground:
         return tile
 
     def _grass(self, left: float, top: float, size: float, part: tuple[int, int, int, int]) -> pygame.Surface:
-        """Stripes from the lower left to the upper right, in uneven green."""
+        """Draw grass stripes from the lower left to the upper right, in uneven green."""
         tile = pygame.Surface((TILE, TILE), depth=32)
         tile.fill(_GRASS[0])
         period = 2.0 * STRIPE_WIDTH
@@ -138,7 +138,7 @@ class Ground:
         return tile
 
     def _build(self, column: int, row: int) -> bool:
-        """The road and what belongs to it, on the canvas; False if nothing of it lies in this tile."""
+        """Draw the road onto the canvas; return False if none of it lies in this tile."""
         size, shapes = TILE * SMOOTHING, self._shapes
         origin = np.array([column * size, row * size], np.int32)
         chosen = shapes.within(origin, origin + size)
@@ -164,7 +164,7 @@ class Ground:
 
     @cached_property
     def _shapes(self) -> _Shapes:
-        return _shapes(self._plan.layers(LEAST_PIECE / self.scale), self.scale * SMOOTHING)
+        return _shapes(self._plan.layers(MIN_PIECE / self.scale), self.scale * SMOOTHING)
 
     @cached_property
     def _pictures(self) -> _Pictures:
@@ -177,10 +177,10 @@ class Ground:
 
 @dataclass(frozen=True, eq=False)
 class _Shapes:
-    """The polygons of all layers, in pixels of the canvas from the track's origin.
+    """Polygons of all layers, in canvas pixels from the track's origin.
 
-    starts: number of the first polygon of each layer among all, and of the one after the last.
-    low, high: limits of every polygon, (2, n).
+    starts: index of the first polygon of each layer, and the total count.
+    low, high: bounds of every polygon, (2, n).
     """
 
     corners: list[Corners]
@@ -190,7 +190,7 @@ class _Shapes:
     high: Corners
 
     def within(self, low: Corners, high: Corners) -> NDArray[np.intp]:
-        """Numbers of those that may touch a rectangle."""
+        """Return the indices of polygons that may touch a rectangle."""
         (left, top), (right, bottom) = low, high
         beside = (self.low[0] > right) | (self.high[0] < left) | (self.low[1] > bottom) | (self.high[1] < top)
         return np.flatnonzero(~beside)
@@ -206,7 +206,7 @@ def _shapes(found: Sequence[Layer], per_unit: float) -> _Shapes:
 
 @dataclass(frozen=True, eq=False)
 class _Pictures:
-    """Textures that are added to tiles, and trees, with half the size of each."""
+    """Textures that are added to tiles, and tree sprites with half their sizes."""
 
     blades: pygame.Surface
     grain: pygame.Surface
@@ -227,10 +227,10 @@ def _blades() -> pygame.Surface:
 
 @cache
 def _grain() -> pygame.Surface:
-    """Faint noise, so that large surfaces do not look like plastic."""
+    """Return faint noise that keeps large surfaces from looking flat."""
     return grey(np.random.default_rng(0).integers(0, GRAIN + 1, (TEXTURE * TILE, TEXTURE * TILE)))
 
 
 def _tiles(start: int, length: int) -> range:
-    """The columns or rows of tiles that cover so many pixels."""
+    """Return the tile columns or rows that cover so many pixels."""
     return range(start // TILE, (start + length - 1) // TILE + 1)

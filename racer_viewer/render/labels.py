@@ -1,6 +1,4 @@
-"""The gates of a track, where laps are counted: lines across it with their numbers.
-
-Names beside cars."""
+"""Labels in the world: gate lines with their numbers, and names beside cars."""
 
 from __future__ import annotations
 
@@ -19,18 +17,18 @@ from racer_viewer.ui.theme import TEXT_SMALL, Theme
 FAINT = (236, 240, 244)
 RIM = (18, 22, 26)
 DISC = 10
-"""Radius of what a number stands on, at scale 1 [px]."""
+"""Radius of the disc behind a number at scale 1 [px]."""
 
 
 class GateLines:
-    """All gates that a view shows; the one to be taken next stands out."""
+    """Gates in a view; the next one to take is highlighted."""
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
         self._discs: dict[tuple[int, bool], pygame.Surface] = {}
 
     def draw(self, surface: pygame.Surface, view: View, track: Track, taken: int) -> None:
-        """`taken`: the gate that the followed car took last."""
+        """Draw the gates. `taken`: index of the gate that the followed car took last."""
         following = (taken + 1) % len(track.gates)
         ends = view.points_to_screen(track.gates[:, :4].reshape(-1, 2, 2))
         low, high = ends.min(axis=1), ends.max(axis=1)
@@ -49,7 +47,7 @@ class GateLines:
         surface.fblits([(disc, disc.get_rect(center=(round(x), round(y)))) for x, y in ends])
 
     def _disc(self, number: int, following: bool) -> pygame.Surface:
-        """What stands at both ends of a gate."""
+        """Return the disc at both ends of a gate."""
         key = number, following
         if key not in self._discs:
             theme = self._theme
@@ -67,16 +65,16 @@ class GateLines:
 
 PLATE = (14, 18, 20, 178)
 PADDING, STRIPE, CORNER, GAP = 5, 3, 4, 4
-"""Around the letters, of the car's colour at the left, of the corners, and between car and plate, at scale 1 [px]."""
+"""Text padding, width of the colour stripe, corner radius, and gap between car and plate, at scale 1 [px]."""
 CAR_WIDTH = 2.0
-"""[units]"""
-NAMES_SHOWN = 24
-"""At most: those nearest to the followed car."""
-PLATES_KEPT = 256
+"""Car width [units]."""
+MAX_NAMES = 24
+"""Maximum number of names; the cars nearest to the followed one win."""
+MAX_PLATES = 256
 
 
 class NameTags:
-    """A plate above or below each car but the followed one, where there is room for it."""
+    """Name plates above or below each car but the followed one, where there is space."""
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
@@ -92,7 +90,7 @@ class NameTags:
         focus: int,
     ) -> None:
         places = view.points_to_screen(np.stack([cars["x"], cars["y"]], axis=1))
-        order = seen[np.argsort(np.hypot(*(places[seen] - places[focus]).T))][:NAMES_SHOWN]
+        order = seen[np.argsort(np.hypot(*(places[seen] - places[focus]).T))][:MAX_NAMES]
         bodies = {
             number: _body(places[number].tolist(), float(cars["heading"][number]), car_scale(view))
             for number in (*order.tolist(), focus)
@@ -113,7 +111,7 @@ class NameTags:
     def _plate(self, name: str, colour: Colour) -> pygame.Surface:
         key = name, colour, self._theme.px(TEXT_SMALL)
         if key not in self._plates:
-            if len(self._plates) >= PLATES_KEPT:
+            if len(self._plates) >= MAX_PLATES:
                 self._plates.clear()
             self._plates[key] = self._drawn(name, colour)
         return self._plates[key]
@@ -130,7 +128,7 @@ class NameTags:
 
 
 def _body(place: list[float], heading: float, scale: float) -> pygame.Rect:
-    """What a car covers."""
+    """Return the bounding rectangle of a drawn car."""
     along, aside = CAR_LENGTH / 2 * scale, CAR_WIDTH / 2 * scale
     cos, sin = abs(math.cos(heading)), abs(math.sin(heading))
     body = pygame.Rect(0, 0, math.ceil(2 * (cos * along + sin * aside)), math.ceil(2 * (sin * along + cos * aside)))

@@ -1,4 +1,4 @@
-"""The rays by which a car sees: a fan of light, redder the nearer the wall is."""
+"""Distance rays of a car: a fan that is redder the nearer the wall is."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from racer_viewer.ui.theme import TEXT_SMALL, Theme
 Floats = NDArray[np.float64]
 Point = tuple[float, float]
 ToScreen = Callable[[float, float], tuple[float, float]]
-"""From a point on the track to pixels."""
+"""Map from a track position to pixels."""
 
 _NEARNESS = (0.0, 0.5, 1.0)
 _COLOURS = np.array([(60, 220, 200), (255, 214, 70), (255, 70, 46)], float)
-"""Of a ray that meets no wall, a wall halfway, a wall at once."""
-"""Of its colour, added to what lies below."""
+"""Colours of a ray that hits no wall, a wall halfway, and a wall at once."""
+"""Share of the ray's colour that is added to the ground."""
 _DOT_SIZE = 3.0
-"""Radius at scale 1 [px]."""
+"""Radius of the end dot at scale 1 [px]."""
 _DOT_RIM = (20, 22, 26)
 _PLATE = (14, 18, 20, 170)
 _LABEL_GAP = 16
-"""From a hit point to the middle of its value, at scale 1 [px]."""
+"""Distance from a hit point to the centre of its label at scale 1 [px]."""
 _LABEL_MARGIN = 6
-"""From the edge of the window [px]."""
-_PLATES_KEPT = 256
+"""Distance of labels from the edge of the window [px]."""
+_MAX_PLATES = 256
 
 
 class RayFan:
@@ -68,7 +68,7 @@ class RayFan:
         lengths: list[float],
         scale: float,
     ) -> None:
-        """How long each ray is [units], just beyond its end, or where it leaves the window."""
+        """Write each ray's length [units] just beyond its end, or where it leaves the window."""
         gap, widest = self._theme.px(_LABEL_GAP), self._plate(round(RAY_RANGE))
         inside = surface.get_rect().inflate(
             -2 * _LABEL_MARGIN - widest.get_width(), -2 * _LABEL_MARGIN - widest.get_height()
@@ -84,10 +84,10 @@ class RayFan:
         surface.fblits(placed)
 
     def _plate(self, length: int) -> pygame.Surface:
-        """A number on a dark plate. Whether the theme's scale is still the same is part of what is kept."""
+        """Return a number on a dark plate; the cache is cleared when the theme's scale changes."""
         key = length, self._theme.px(TEXT_SMALL)
         if key not in self._plates:
-            if len(self._plates) >= _PLATES_KEPT:
+            if len(self._plates) >= _MAX_PLATES:
                 self._plates.clear()
             text = self._theme.text(str(length), TEXT_SMALL)
             plate = pygame.Surface((text.get_width() + 6, text.get_height() + 2), pygame.SRCALPHA, 32)
@@ -98,13 +98,13 @@ class RayFan:
 
 
 def _room(start: Point, dx: float, dy: float, inside: pygame.Rect) -> float:
-    """How far one can go from a point within a rectangle without leaving it [px]."""
+    """Return the distance from a point to the border of a rectangle in a direction [px]."""
     across = ((inside.right if dx > 0.0 else inside.left) - start[0]) / dx if dx else math.inf
     down = ((inside.bottom if dy > 0.0 else inside.top) - start[1]) / dy if dy else math.inf
     return min(across, down)
 
 
 def _ray_colours(lengths: Floats) -> Floats:
-    """(n, 3)"""
+    """Return ray colours, (n, 3)."""
     nearness = 1.0 - lengths / RAY_RANGE
     return np.stack([np.interp(nearness, _NEARNESS, channel) for channel in _COLOURS.T], axis=1)

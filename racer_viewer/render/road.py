@@ -1,8 +1,5 @@
-"""The line that most cars take around a track: where the asphalt is worn.
-
-The lines along a track that all drawing of its ground starts from.
-
-What is built on the grass, as polygons: runoff, shoulder, kerbs, asphalt, paint and walls."""
+"""Road geometry for drawing: racing line, edge lines, and polygons of runoff, shoulder, kerbs, asphalt, paint and
+walls."""
 
 from __future__ import annotations
 
@@ -22,19 +19,19 @@ from racer_env.engine.walls import curvatures
 Floats = NDArray[np.float64]
 
 SPACINGS = (64.0, 32.0, 16.0, 8.0)
-"""Distances between the points of the line [units], from a rough one to the finest."""
+"""Point spacings of the racing line, from coarse to fine [units]."""
 ROUNDS = 110
-"""How often a line is straightened at each spacing."""
+"""Relaxation rounds per spacing."""
 EDGE_GAP = 5.0
-"""From the line to the edge of the road, at least [units]."""
+"""Smallest distance from the line to the edge of the road [units]."""
 STIFFNESS, TENSION = 0.06, 0.003
-"""How much a point gives way to what would bend the line less, and to what would make it shorter, in one round."""
+"""Relaxation weights per round, against bending and against length."""
 
 
 def racing_line(track: Track, arcs: Floats) -> Floats:
-    """Points (n, 2) of a smooth line within the road at these distances along the centreline.
+    """Return points (n, 2) of a smooth line within the road, at these distances along the centreline.
 
-    A rough line is straightened first and then refined, so that even a long bend is taken as a whole.
+    A coarse line is relaxed first and then refined, so that a long bend is taken as a whole.
     """
     offsets, known = np.zeros(1), np.zeros(1)
     for spacing in SPACINGS:
@@ -46,7 +43,7 @@ def racing_line(track: Track, arcs: Floats) -> Floats:
 
 
 def _straightened(track: Track, arcs: Floats, offsets: Floats) -> Floats:
-    """Offsets to the left of the centreline [units], after relaxation within the road."""
+    """Return offsets to the left of the centreline [units], relaxed within the road."""
     room = np.maximum(0.0, track.centreline.half_widths_at(arcs) - EDGE_GAP)
     centres, left = track.centreline.points(arcs), _left(track, arcs)
     for _ in range(ROUNDS):
@@ -59,7 +56,7 @@ def _straightened(track: Track, arcs: Floats, offsets: Floats) -> Floats:
 
 
 def _pull(points: Floats) -> Floats:
-    """From each point of a closed line towards its two neighbours, summed."""
+    """Return the sum of the vectors from each point of a closed line to its two neighbours."""
     return np.concatenate((points[1:], points[:1])) + np.concatenate((points[-1:], points[:-1])) - 2.0 * points
 
 
@@ -75,21 +72,22 @@ def _left(track: Track, arcs: Floats) -> Floats:
 Ints = NDArray[np.intp]
 
 PIECE_LENGTH = 2.0
-"""Between two points of a line, about [units]."""
-LEAST_GAP = 0.01
-"""Between road and wall, so that there is a direction from the one to the other."""
+"""Approximate distance between two points of a line [units]."""
+MIN_WALL_GAP = 0.01
+"""Smallest distance between road and wall [units], so that the direction between them is defined."""
 BEND_CURVATURE, BEND_SPAN = 1.0 / 140.0, 20.0
-"""Bends sharper than this [1/unit] have kerbs; the length of road over which that is judged."""
+"""Curvature from which a bend has kerbs [1/unit], and the length of road over which it is measured [units]."""
 KERB_REACH, KERB_TAPER = 8, 5
-"""In points to each side: how far a kerb goes on beyond its bend, and over how many it gets narrow."""
+"""Extension of a kerb beyond its bend, and length of its taper [points to each side]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """What lies along one side of the road; lines are closed by repeating their first point, (n + 1, 2).
+    """Lines along one side of the road, closed by repeating their first point, (n + 1, 2).
 
-    away: unit directions from the road to the wall.
-    kerb: 0 to 1, the share of a kerb's full width at each point; `barrier` the same for the outside of bends.
+    away: unit vectors from the road to the wall.
+    kerb: share of a kerb's full width at each point, 0 to 1.
+    barrier: the same for the outside of bends.
     """
 
     wall: Floats
@@ -106,17 +104,17 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Both sides, and between their edges the line that cars take, as a share from the first to the second."""
+    """Both sides of the road, and the racing line between them as a share of the width."""
 
     sides: tuple[Side, Side]
     worn: Floats
     piece: float
     """Length of road between two points [units]."""
     heading: float
-    """Of the standing start [rad]."""
+    """Heading of the standing start [rad]."""
 
     def thinned(self, piece: float) -> Course:
-        """With points about this far apart, for pictures in which more could not be told apart."""
+        """Return a course with points about this far apart [units], for small scales."""
         count = len(self.worn) - 1
         kept = max(16, round(count * self.piece / max(piece, self.piece)))
         places = np.rint(np.linspace(0, count, kept + 1)).astype(np.intp)
@@ -138,7 +136,7 @@ def build_course(track: Track) -> Course:
 
 
 def _side(wall: Floats, edge: Floats, left: Floats, bends: Floats) -> Side:
-    gap = np.maximum(np.hypot(*(wall - edge).T), LEAST_GAP)[:, None]
+    gap = np.maximum(np.hypot(*(wall - edge).T), MIN_WALL_GAP)[:, None]
     away = (wall - edge) / gap
     towards = np.sign((away[:-1] * left).sum(axis=1)) * bends
     kerb, barrier = (_tapered(side > BEND_CURVATURE) for side in (towards, -towards))
@@ -152,19 +150,19 @@ def _tapered(there: NDArray[np.bool_]) -> Floats:
 
 
 def _around(values: ArrayLike, reach: int) -> NDArray[np.bool_]:
-    """Of a closed line, for each place the values up to so far before and after it, (2 * reach + 1, n)."""
+    """Return the values of a closed line around each point, (2 * reach + 1, n)."""
     return np.array([np.roll(values, shift) for shift in range(-reach, reach + 1)])
 
 
 def _worn(track: Track, arcs: Floats, edges: Sequence[Floats]) -> Floats:
     line = racing_line(track, arcs)
     across = edges[1][:-1] - edges[0][:-1]
-    share = ((line - edges[0][:-1]) * across).sum(axis=1) / np.maximum((across * across).sum(axis=1), LEAST_GAP)
+    share = ((line - edges[0][:-1]) * across).sum(axis=1) / np.maximum((across * across).sum(axis=1), MIN_WALL_GAP)
     return np.append(share, share[0])
 
 
 def _finer(line: Floats, pieces: int, curved: bool) -> Floats:
-    """A closed line with so many pieces for each of its own, straight or along a Catmull-Rom spline."""
+    """Return a closed line with each piece subdivided, straight or along a Catmull-Rom spline."""
     points = line[:-1]
     before, after, far = (np.roll(points, shift, axis=0) for shift in (1, -1, -2))
     t = (np.arange(pieces) / pieces)[None, :, None]
@@ -180,55 +178,56 @@ def _finer(line: Floats, pieces: int, curved: bool) -> Floats:
 
 
 Colour = tuple[int, ...]
-"""Red, green, blue, and how opaque it is where that is not wholly; then the colour is multiplied with it already."""
+"""Colour as RGB, or as premultiplied RGBA."""
 Layer = tuple[Floats, Sequence[Colour]]
-"""Polygons of as many corners each (n, corners, 2), and the colour of each."""
+"""Polygons with equal corner counts (n, corners, 2), and the colour of each."""
 
 RUNOFF: Colour = (172, 152, 112)
 RUNOFF_RAKED: Colour = (165, 145, 106)
 RUNOFF_SHADE: Colour = (126, 111, 84)
 SHOULDER: tuple[Colour, Colour] = ((84, 127, 67), (77, 118, 62))
-"""In bands across, by which one sees how fast one goes."""
+"""Alternating bands across the shoulder, which make speed visible."""
 ASPHALT: tuple[Colour, ...] = ((72, 74, 80), (70, 72, 78), (67, 69, 75), (64, 66, 72), (61, 62, 68), (57, 58, 64))
-"""From the edges to where most cars drive, which wears it dark."""
+"""Asphalt colours from the edges to the darker racing line."""
 PATCH: tuple[Colour, Colour] = ((68, 70, 77), (75, 76, 81))
-"""Where it was mended."""
+"""Colours of repaired patches."""
 PAINT: Colour = (236, 234, 226)
 GRID_PAINT: Colour = (206, 206, 202)
 KERB: tuple[Colour, Colour] = ((200, 48, 44), PAINT)
 KERB_SIDE: Colour = (52, 62, 46)
 WALL: Colour = (222, 222, 216)
 WALL_BLOCK: Colour = (211, 211, 206)
-"""Of every other block."""
+"""Colour of every other wall block."""
 BARRIER: tuple[Colour, Colour] = ((204, 58, 50), (226, 226, 220))
-"""Of walls outside of bends."""
+"""Colours of walls outside of bends."""
 WALL_SIDE: Colour = (112, 114, 117)
 GRASS_SHADE: Colour = (0, 0, 0, 92)
 CHEQUERS: tuple[Colour, Colour] = (PAINT, (24, 24, 26))
 
 RAKED = (0.22, 0.44, 0.66, 0.88)
-"""Where darker strips begin and end across the runoff."""
+"""Start and end of the darker strips across the runoff, as shares of its width."""
 BAND_LENGTH, BLOCK_LENGTH, KERB_LENGTH, RUN_LENGTH = 16.0, 6.0, 4.0, 16.0
-"""Along the road, of shoulder bands, blocks of wall, pieces of kerb, and polygons of one colour [units]."""
+"""Lengths along the road of shoulder bands, wall blocks, kerb pieces, and polygons of one colour [units]."""
 EDGE_LINE_WIDTH, EDGE_LINE_INSET = 0.55, 0.35
 KERB_WIDTH, KERB_SIDE_WIDTH = 2.0, 0.35
 WALL_WIDTH, WALL_DEPTH = 0.9, 1.4
-"""Of a wall's top, and with its side, outwards from the line that cars and rays meet [units]."""
+"""Width of a wall's top, and depth including its side, outwards from the line that cars and rays hit [units]."""
 SUN = (0.72, -0.69)
-"""The way that shadows fall: the light comes from the upper left."""
+"""Direction of shadows; the light comes from the upper left."""
 WALL_SHADOW = 1.9
-"""[units]"""
+"""Length of a wall's shadow [units]."""
 WORN_WIDTHS = (10.0, 7.4, 5.4, 3.6, 2.0)
-"""To each side of the racing line, one for each but the first of the asphalt's colours [units]."""
+"""Half-widths around the racing line of the asphalt colours after the first [units]."""
 PATCH_SPACING, PATCH_LENGTHS, PATCH_WIDTHS, PATCH_POINTS = 70.0, (8.0, 26.0), (0.16, 0.4), 7
-"""Of mended places: apart by and long [units], shares of the road's width, points along each side."""
+"""Spacing and lengths of repaired patches [units], widths as shares of the road, and points along each side."""
 CHEQUER_SIZE, CHEQUER_ROWS = 1.25, 4
 GRID_ROWS, GRID_SPACING, GRID_FIRST, GRID_BOX, GRID_LINE = 8, 11.0, 7.0, (4.4, 3.6), 0.4
-"""Boxes of the starting grid: how many, apart by, from the line to the first, length and half-width, and paint."""
+"""Starting grid: number of boxes, spacing, distance of the first from the line, length and half-width, line width
+[units]."""
 
 
 def layers(course: Course) -> list[Layer]:
-    """All that lies on the grass, the lowest first."""
+    """Return all layers on top of the grass, lowest first."""
     sides = course.sides
     edges = sides[0].edge, sides[1].edge
     return [
@@ -246,20 +245,20 @@ def layers(course: Course) -> list[Layer]:
 
 
 def _runs(count: int, together: int) -> NDArray[np.intp]:
-    """Numbers of the points of each run of so many pieces of a line, (runs, together + 1)."""
+    """Return the point indices of each run of so many pieces of a line, (runs, together + 1)."""
     starts = np.arange(0, count, together)[:, None]
     return np.asarray(np.minimum(starts + np.arange(together + 1), count))
 
 
 def _band(a: Floats, b: Floats, colours: tuple[Colour, ...], piece: float, length: float) -> Layer:
-    """What lies between two lines, in polygons of about this length along them; the colours take turns."""
+    """Return the area between two lines as polygons of about this length, with alternating colours."""
     runs = _runs(len(a) - 1, max(1, round(length / piece)))
     corners = np.concatenate([a[runs], b[runs][:, ::-1]], axis=1)
     return corners, [colours[number % len(colours)] for number in range(len(runs))]
 
 
 def _chosen(layer: Layer, there: Any) -> Layer:
-    """Those of its polygons for which an array of booleans is true."""
+    """Return the polygons of a layer that a boolean mask selects."""
     corners, colours = layer
     return corners[there], list(itertools.compress(colours, there.tolist()))
 
@@ -271,7 +270,7 @@ def _runoff(course: Course, side: Side) -> list[Layer]:
 
 
 def _shadow(course: Course, side: Side, colour: Colour, outside: bool) -> Layer:
-    """Of a wall, where it falls outside of the walls, or where it falls inside."""
+    """Return a wall's shadow, either the part outside of the walls or the part inside."""
     fall = np.array(SUN) * WALL_SHADOW
     top = side.wall + side.away * WALL_WIDTH if outside else side.wall
     outwards = (side.away @ fall) > 0.0
@@ -281,7 +280,7 @@ def _shadow(course: Course, side: Side, colour: Colour, outside: bool) -> Layer:
 
 
 def _kerb(course: Course, side: Side) -> list[Layer]:
-    """Along the inside of bends, with a dark rim."""
+    """Return kerbs along the inside of bends, with a dark rim."""
     width = side.kerb[:, None] * KERB_WIDTH
     rim = width + (side.kerb > 0.0)[:, None] * KERB_SIDE_WIDTH
     runs = _runs(len(width) - 1, max(1, round(KERB_LENGTH / course.piece)))
@@ -305,7 +304,7 @@ def _asphalt(course: Course, first: Floats, second: Floats) -> list[Layer]:
 
 
 def _patches(course: Course, first: Floats, across: Floats) -> Layer:
-    """Mended places, always the same ones on the same track."""
+    """Return repaired patches, deterministic for a track."""
     count = len(first) - 1
     starts = np.arange(0, count, max(1, round(PATCH_SPACING / course.piece)))
     length, width, side, shade = np.random.default_rng(0).uniform(size=(len(starts), 4)).T
@@ -338,7 +337,7 @@ def _quads(near: Floats, far: Floats) -> Floats:
 
 
 def _start_line(inner: Floats, outer: Floats, heading: float) -> Layer:
-    """Chequers from one edge of the road to the other."""
+    """Return chequers from one edge of the road to the other."""
     ahead = CHEQUER_SIZE * np.array([math.cos(heading), math.sin(heading)])
     columns = max(2, round(float(np.hypot(*(outer - inner))) / CHEQUER_SIZE))
     ends = inner + np.linspace(0.0, 1.0, columns + 1)[:, None] * (outer - inner)
@@ -349,7 +348,7 @@ def _start_line(inner: Floats, outer: Floats, heading: float) -> Layer:
 
 
 def _grid(course: Course) -> Layer:
-    """Boxes for the cars before the start, to the left and to the right in turn; each is open at its back."""
+    """Return the boxes of the starting grid, alternating left and right, each open at its back."""
     length, half = GRID_BOX
     strokes = (
         ((0.0, -half), (-GRID_LINE, half)),

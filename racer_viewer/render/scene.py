@@ -1,4 +1,4 @@
-"""The world as a snapshot has it: ground, marks, cars, rays and gates, seen by a camera. No panels."""
+"""Scene: ground, skid marks, cars, rays and gates of a snapshot, seen by a camera. Panels are drawn elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from racer_viewer.ui.theme import Theme
 
 @dataclass(frozen=True)
 class SceneOptions:
-    """What is drawn besides ground and cars."""
+    """Optional layers besides ground and cars."""
 
     rays: bool = True
     gates: bool = False
@@ -29,13 +29,13 @@ class SceneOptions:
 
 ALL_BUT_GATES = SceneOptions()
 STEADY_FRAMES = 20
-"""After which a window is taken to have its size."""
+"""Number of frames after which a new window height counts as final."""
 
 
 class Scene:
-    """Draws moments between snapshots; what moves by itself moves once per tick.
+    """Renderer of the world between two snapshots; animations advance once per tick.
 
-    patient: every frame is drawn in full, for pictures and films, where a window prefers to be in time.
+    patient: draw every frame in full, for screenshots and films; otherwise keeping the frame rate has priority.
     """
 
     def __init__(self, theme: Theme, patient: bool = False) -> None:
@@ -46,24 +46,24 @@ class Scene:
         self._cars = CarSprites()
         self._rays, self._gates, self._names = RayFan(theme), GateLines(theme), NameTags(theme)
         self.on_layer: Callable[[str], None] = lambda name: None
-        """Told when a layer was drawn: for those who measure."""
+        """Callback after each drawn layer, for benchmarks."""
         self._steady, self._height = 0, 0
-        """For how many frames the window has had this height."""
+        """Number of frames for which the window has had this height."""
         self._ticked = False
         self._last: tuple[View, Cars] | None = None
 
     def use(self, theme: Theme) -> None:
-        """Other letters and colours from now on."""
+        """Change the theme."""
         if theme is not self._theme:
             self._theme = theme
             self._rays, self._gates, self._names = RayFan(theme), GateLines(theme), NameTags(theme)
 
     def prepare(self, track: Track, height: int = REFERENCE_HEIGHT) -> None:
-        """Build what a track is drawn from in a window of this height, some 0.1 s; else the first frame does it."""
+        """Build the ground of a track for a window of this height, about 0.1 s; otherwise the first frame does it."""
         self._ground_of(track, height)
 
     def tick(self, snapshot: Snapshot) -> None:
-        """Once per tick of the simulation."""
+        """Advance by one simulation tick."""
         self._ticked = True
         self.effects.tick(snapshot)
         self.camera.tick(snapshot)
@@ -76,7 +76,7 @@ class Scene:
         share: float,
         options: SceneOptions = ALL_BUT_GATES,
     ) -> None:
-        """The moment between the last two ticks, 0 is `before` and 1 is `after`; they may be the same."""
+        """Draw the world between the last two ticks; share 0 is `before` and 1 is `after`, which may be the same."""
         if not self._ticked:
             self.tick(after)
         share = 1.0 if before is after else share
@@ -104,21 +104,21 @@ class Scene:
         self._last = view, cars
 
     def draw_ahead(self) -> bool:
-        """Prepare a little of the ground beyond the view, about 1 ms; False if there is nothing to prepare.
+        """Prepare a part of the ground beyond the view, about 1 ms; return False if there is nothing to prepare.
 
-        To be called when a frame has time left, so that no later one needs it.
+        Call it when a frame has time left, so that later frames do not need it.
         """
         return self._ground is not None and self._ground.draw_ahead(self.camera.view)
 
     def car_on_screen(self, number: int) -> tuple[float, float]:
-        """Where the middle of a car was in the last picture [px]."""
+        """Return the centre of a car in the last picture [px]."""
         if self._last is None:
             raise LookupError("nothing was drawn yet")
         view, cars = self._last
         return view.to_screen(float(cars["x"][number]), float(cars["y"][number]))
 
     def _ground_of(self, track: Track, height: int = REFERENCE_HEIGHT) -> GroundLevels:
-        """For windows of this height. While one is dragged larger or smaller, what there is is scaled."""
+        """Return the ground for windows of this height; while a window is resized, existing tiles are rescaled."""
         base = REST_SCALE * height / REFERENCE_HEIGHT
         self._steady = self._steady + 1 if height == self._height else 0
         self._height = height

@@ -1,4 +1,4 @@
-"""What grows beside a track: grass of uneven green, and trees. The same place always looks the same."""
+"""Surroundings of a track: uneven grass and trees, deterministic for every position."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from numpy.typing import NDArray
 from racer_viewer.render.road import SUN, Colour, Course, Floats
 
 GRASS: tuple[Colour, Colour] = ((50, 90, 48), (45, 83, 44))
-"""Mown in stripes."""
+"""Colours of the mown stripes."""
 STRIPE_WIDTH = 20.0
-"""Across, as the edges of tiles run [units]."""
+"""Width of a stripe along the tile edges [units]."""
 FLECKS = 9
-"""By how much a blade of grass may be brighter than the next, of 255."""
+"""Largest brightness difference between blades of grass, of 255."""
 UNEVENNESS = 14
-"""By how much the grass is brighter in one place than in another, of 255."""
+"""Largest brightness difference between areas of grass, of 255."""
 
 CELL = 9.0
-"""One tree may grow in each square of this size [units]."""
+"""Size of the grid squares that can hold one tree each [units]."""
 CLEARING = 7.0
-"""Between a wall and the trunk of a tree beyond a tree's reach, at least [units]."""
+"""Smallest distance between a wall and a tree's crown [units]."""
 TREE_SIZES = (2.6, 3.4, 4.3, 5.4)
-"""Radius [units]."""
+"""Crown radii [units]."""
 TREE_SHAPES = 3
 WOODS = 0.56
-"""Where the slow noise is above this, trees stand close."""
-LONELY = 0.03
-"""Share of squares elsewhere that have one."""
+"""Threshold of the slow noise above which trees stand densely."""
+LONE_TREE_SHARE = 0.03
+"""Share of squares elsewhere that hold a tree."""
 CROWNS: tuple[tuple[Colour, Colour, Colour], ...] = (
     ((24, 54, 30), (36, 76, 40), (54, 98, 50)),
     ((28, 58, 28), (44, 82, 36), (66, 106, 46)),
     ((22, 50, 34), (32, 68, 44), (46, 88, 56)),
 )
-"""Of the parts of a tree's crown in the shade, between, and in the light."""
+"""Crown colours in the shade, between, and in the light."""
 TREE_SHADOW = (0, 0, 0, 84)
 _LUMPS = 7
 _TREE_RADIUS, _TREE_REACH = 120.0, 2.1
-"""Of the pictures that trees are shrunk from [px], and from the middle to their edge, in radii."""
+"""Radius of the master pictures of trees [px], and distance from centre to edge in radii."""
 SURROUNDINGS = 300.0
-"""How far from the track there are trees [units]."""
+"""Distance from the track up to which there are trees [units]."""
 _MASK_SCALE, _FREE = 0.5, (255, 255, 255)
-"""Of the picture that tells where trees may not grow [px per unit], and its colour there."""
+"""Scale of the mask of tree-free areas [px per unit], and its colour there."""
 _HASHES = (4, 5, 6, 7)
-"""Which of the many ways to scatter trees: whether there is one, where in its square, and of which kind."""
+"""Hash seeds: presence of a tree, its position in the square (two), and its kind."""
 _TABLE = 64
-"""Noise repeats after so many of its steps."""
+"""Period of the noise [steps]."""
 _SLOW, _FAST = 75.0, 18.0
-"""Steps of the noise that woods follow, and of the grass [units]."""
+"""Step lengths of the noise for woods and for grass [units]."""
 
 
-class Noise:
+class PlaneNoise:
     """Smooth noise from 0 to 1 over the plane."""
 
     def __init__(self, step: float, seed: int) -> None:
@@ -76,13 +76,13 @@ def _eased(share: Floats) -> Floats:
     return share * share * (3.0 - 2.0 * share)
 
 
-grass_noise = Noise(_FAST, seed=1)
-_wood_noise = Noise(_SLOW, seed=2)
+grass_noise = PlaneNoise(_FAST, seed=1)
+_wood_noise = PlaneNoise(_SLOW, seed=2)
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Some of the trees, the farthest back first. kind: the number of the picture of each."""
+    """Trees sorted from back to front. kind: index of each sprite."""
 
     x: Floats
     y: Floats
@@ -90,7 +90,7 @@ class Trees:
 
 
 class Woods:
-    """The trees around a course: everywhere but on it and close to it."""
+    """Trees around a course, everywhere but on it and close to it."""
 
     def __init__(self, course: Course) -> None:
         lines = np.concatenate([side.wall for side in course.sides])
@@ -98,14 +98,14 @@ class Woods:
         self._all = self._grown(self._kept_free(course))
 
     def trees(self, left: float, bottom: float, right: float, top: float) -> Trees:
-        """All that can be seen in a rectangle, with their shadows."""
+        """Return all trees visible in a rectangle, including their shadows."""
         reach = 3.0 * max(TREE_SIZES)
         x, y, kind = self._all.x, self._all.y, self._all.kind
         near = (x > left - reach) & (x < right + reach) & (y > bottom - reach) & (y < top + reach)
         return Trees(x[near], y[near], kind[near])
 
     def _kept_free(self, course: Course) -> NDArray[np.bool_]:
-        """Where no tree may grow, in squares from the lower left."""
+        """Return the mask of squares without trees, from the lower left."""
         width, height = np.ceil((self._high - self._low) * _MASK_SCALE).astype(int).tolist()
         mask = pygame.Surface((width + 1, height + 1), depth=32)
         walls = [(side.wall - self._low) * _MASK_SCALE for side in course.sides]
@@ -124,7 +124,7 @@ class Woods:
         i, j = (each.ravel() for each in np.meshgrid(columns, rows, indexing="ij"))
         chance, dx, dy, kind = (_hashed(i, j, number) for number in _HASHES)
         x, y = (i + 0.1 + 0.8 * dx) * CELL, (j + 0.1 + 0.8 * dy) * CELL
-        density = np.clip((_wood_noise(x, y) - WOODS) * 5.0, LONELY, 0.75)
+        density = np.clip((_wood_noise(x, y) - WOODS) * 5.0, LONE_TREE_SHARE, 0.75)
         squares = (((each - low) * _MASK_SCALE).astype(int) for each, low in zip((x, y), self._low, strict=True))
         column, row = (np.clip(each, 0, size - 1) for each, size in zip(squares, free.shape, strict=True))
         there = np.flatnonzero((chance < density) & ~free[column, row])
@@ -133,7 +133,7 @@ class Woods:
 
 
 def _hashed(i: NDArray[np.intp], j: NDArray[np.intp], number: int) -> Floats:
-    """From 0 to 1, without order, for each square of a grid."""
+    """Return a pseudo-random number from 0 to 1 for each square of a grid."""
     mixed = i.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + j.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed += np.uint64(number) * np.uint64(0x165667B19E3779F9)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -142,14 +142,14 @@ def _hashed(i: NDArray[np.intp], j: NDArray[np.intp], number: int) -> Floats:
 
 
 def tree_pictures(scale: float) -> list[pygame.Surface]:
-    """One for each kind of tree at so many pixels per unit, with shadow, multiplied with its transparency."""
+    """Return a premultiplied sprite with shadow for each kind of tree, at so many pixels per unit."""
     sizes = [2 * max(1, round(_TREE_REACH * radius * scale)) for radius in TREE_SIZES for _ in range(TREE_SHAPES)]
     return [pygame.transform.smoothscale(tree, (size, size)) for tree, size in zip(_trees(), sizes, strict=True)]
 
 
 @cache
 def _trees() -> list[pygame.Surface]:
-    """Each kind, as large as it is ever needed and larger."""
+    """Return the master picture of each kind of tree."""
     random = np.random.default_rng(3)
     return [
         _tree(CROWNS[(shape + number) % len(CROWNS)], random)
@@ -159,7 +159,7 @@ def _trees() -> list[pygame.Surface]:
 
 
 def _tree(crown: tuple[Colour, Colour, Colour], random: np.random.Generator) -> pygame.Surface:
-    """Seen from above: lumps around the middle, each lighter towards the sun."""
+    """Draw a tree from above: lumps around the centre, lighter towards the sun."""
     half = round(_TREE_REACH * _TREE_RADIUS)
     canvas = pygame.Surface((2 * half, 2 * half), pygame.SRCALPHA, 32)
     to_sun = np.array([-SUN[0], SUN[1]]) * _TREE_RADIUS
@@ -177,7 +177,7 @@ def _tree(crown: tuple[Colour, Colour, Colour], random: np.random.Generator) -> 
 
 
 def grass_texture(size: int) -> pygame.Surface:
-    """Short blades, to be added to a tile of grass; it joins with itself on all sides."""
+    """Return a tileable texture of short blades that is added to grass tiles."""
     random = np.random.default_rng(4)
     noise = random.uniform(size=(size, size))
     blades = np.mean([np.roll(noise, (shift, -shift // 2), axis=(0, 1)) for shift in range(3)], axis=0)
@@ -185,7 +185,7 @@ def grass_texture(size: int) -> pygame.Surface:
 
 
 def unevenness(left: float, top: float, size: float, pixels: int) -> pygame.Surface:
-    """How much brighter the grass is here and there, to be added to a tile."""
+    """Return the brightness variation of the grass that is added to a tile."""
     count = 8
     steps = (np.arange(count) + 0.5) * size / count
     x, y = np.meshgrid(left + steps, top - steps, indexing="ij")

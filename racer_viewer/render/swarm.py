@@ -1,4 +1,4 @@
-"""The swarm: all cars that learn, on the whole circuit, as fast as they learn."""
+"""Swarm view: all training cars on the whole circuit, as fast as they learn."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from numpy.typing import NDArray
 from racer_env.engine import CAR, TICKS_PER_SECOND, Track
 from racer_viewer.render.camera import REFERENCE_HEIGHT, Camera, Mode, View
 from racer_viewer.render.car import CAR_LENGTH, ENLARGED
-from racer_viewer.render.swarm_backdrop import HALF_LIFE, Backdrop, Heat
+from racer_viewer.render.swarm_backdrop import HALF_LIFE, Heat, SwarmBackdrop
 from racer_viewer.render.swarm_legend import Legend, heat_colours, quality_colours, shades_of
 from racer_viewer.render.swarm_motion import RECENT, TRAIL, Stretch, SwarmMotion
-from racer_viewer.render.swarm_sprites import Darts, Marks, TrailLight, ring_picture
+from racer_viewer.render.swarm_sprites import Darts, Marks, TrailRenderer, ring_picture
 from racer_viewer.run_history import Swarm
 from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.ui.theme import Theme
 
 CAR_LENGTHS = ((16, 17.0), (64, 14.0), (256, 11.0))
-"""Of how many cars each is how long, in a window of the reference height [px]."""
-LEAST_CAR_LENGTH = 7.0
-"""In any window [px]."""
+"""Car length by the number of cars, in a window of the reference height [px]."""
+MIN_SWARM_CAR_LENGTH = 7.0
+"""Smallest car length in any window [px]."""
 TRAIL_LENGTH = 68.0
-"""Behind the fastest car, in a window of the reference height [px]."""
+"""Trail length of the fastest car, in a window of the reference height [px]."""
 TRAIL_WIDTH = 1.6
-"""In such a window [px]."""
-MARK, LEAST_MARK = 9.0, 5.5
-"""Width of the mark of an end, in such a window and in any [px]."""
+"""Trail width, in a window of the reference height [px]."""
+MARK, MIN_MARK = 9.0, 5.5
+"""Width of an episode-end mark, in a window of the reference height and at least [px]."""
 BETTER = 0.06
-"""Another car is the best from here on above the one that is: so the ring does not flicker between two."""
+"""Quality margin by which another car becomes the best, so that the ring does not flicker between two."""
 HEAT_SAMPLES = 10
-"""Of the way of a tick, at most: about as many as cells."""
-TRACKS_KEPT, PICTURES_KEPT = 3, 4
+"""Maximum number of samples along the path of a tick, about one per cell."""
+MAX_TRACKS, MAX_PICTURES = 3, 4
 BEYOND = 100
-"""Nothing that is drawn reaches so far from its middle [px]."""
+"""Largest extent of anything drawn around its centre [px]."""
 ROAD_POINTS = 300
-USUAL_SHAPE = 16 / 9
-"""Width of a window over its height, before one is there."""
+USUAL_ASPECT = 16 / 9
+"""Aspect ratio assumed before the window is known."""
 
 
 @dataclass(frozen=True)
 class SwarmOptions:
-    """What is drawn besides ground and cars."""
+    """Optional layers besides ground and cars."""
 
     heat: bool = True
     marks: bool = True
@@ -58,7 +58,7 @@ EVERYTHING = SwarmOptions()
 
 @dataclass(frozen=True, eq=False)
 class _Circuit:
-    """What stays of a circuit of the run, shown or not. road: (n, 2) along its middle and its walls [units]."""
+    """Persistent state of a circuit of the run. road: (n, 2) points along its middle and its walls [units]."""
 
     track: Track
     heat: Heat
@@ -67,7 +67,7 @@ class _Circuit:
 
 @dataclass(frozen=True, eq=False)
 class _Pictures:
-    """For cars of one length in a window of one height."""
+    """Sprites for cars of one length in a window of one height."""
 
     darts: Darts
     marks: Marks
@@ -75,10 +75,10 @@ class _Pictures:
 
 
 class SwarmScene:
-    """Moves once per tick of the window; pictures between ticks are the same.
+    """Renderer of the swarm; it advances once per window tick.
 
-    patient: every picture has the whole ground, for films, where a window prefers to be in time.
-    half_life: of the heat, in ticks of the cars, or None if it stays.
+    patient: draw the whole ground in every picture, for films; otherwise keeping the frame rate has priority.
+    half_life: half-life of the heat in car ticks, or None to keep it for ever.
     """
 
     def __init__(self, theme: Theme, patient: bool = False, half_life: float | None = HALF_LIFE) -> None:
@@ -87,40 +87,40 @@ class SwarmScene:
         self._patient, self._half_life, self._theme = patient, half_life, theme
         self._motion = SwarmMotion()
         self._circuits: dict[int, _Circuit] = {}
-        self._backdrops: dict[Track, Backdrop] = {}
+        self._backdrops: dict[Track, SwarmBackdrop] = {}
         self._pictures: dict[tuple[int, float], _Pictures] = {}
         self._legend, self._light = self._new_legend(), self._new_light()
         self._tick, self._best = 0, -1
-        self._shown: Backdrop | None = None
+        self._shown: SwarmBackdrop | None = None
 
     def use(self, theme: Theme) -> None:
-        """Other letters and colours from now on."""
+        """Change the theme."""
         if theme is not self._theme:
             self._theme = theme
             self._pictures.clear()
             self._legend, self._light = self._new_legend(), self._new_light()
 
     def prepare(self, track: Track, height: int = REFERENCE_HEIGHT, number: int = 0, width: int | None = None) -> None:
-        """Build what circuit `number` of the run is drawn from on a surface of this size, some 0.2 s.
+        """Build the ground of circuit `number` for a surface of this size, about 0.2 s.
 
-        Else its first pictures do it little by little. Several sizes may be prepared, for several layouts. From here
-        on the circuit's heat is kept.
+        Otherwise the first pictures do it piece by piece. Several sizes may be prepared for several layouts. The
+        circuit's heat is recorded from here on.
 
-        width: or None if the surface has the usual shape.
+        width: None if the surface has the usual aspect ratio.
         """
         self._circuit(number, track)
-        size = width or round(height * USUAL_SHAPE), height
+        size = width or round(height * USUAL_ASPECT), height
         self._backdrop(track).prepare(self._view(track, size))
 
     def reset(self) -> None:
-        """As if nobody had driven yet, for another run."""
+        """Clear everything for another run."""
         self._motion.reset()
         self._best = -1
         for circuit in self._circuits.values():
             circuit.heat.reset()
 
     def tick(self, swarm: Swarm | None) -> None:
-        """Once per tick of the window, with the newest swarm; the same object again means nothing new."""
+        """Advance by one window tick with the newest swarm; the same object again means no news."""
         self._tick += 1
         before = self._motion.run_tick
         stretches = self._motion.tick(swarm)
@@ -130,7 +130,7 @@ class SwarmScene:
                 _warm(circuit.heat, stretch, np.flatnonzero(stretch.tracks == number))
 
     def draw(self, surface: pygame.Surface, track: Track, options: SwarmOptions = EVERYTHING, number: int = 0) -> None:
-        """The cars on circuit `number` of the run, which is `track`; those on others are left out."""
+        """Draw the cars on circuit `number` of the run, which is `track`; cars on other circuits are left out."""
         circuit = self._circuit(number, track)
         view = self._view(track, surface.get_size())
         self._motion.spacing = TRAIL_LENGTH * view.size[1] / REFERENCE_HEIGHT / view.scale / TRAIL
@@ -149,9 +149,9 @@ class SwarmScene:
             self._draw_legend(surface, view, circuit.road, len(here), number)
 
     def draw_ahead(self) -> bool:
-        """Prepare a little of the ground, about 2 ms; False if there is nothing to prepare.
+        """Prepare a part of the ground, about 2 ms; return False if there is nothing to prepare.
 
-        To be called when a frame has time left, so that no later one needs it.
+        Call it when a frame has time left, so that later frames do not need it.
         """
         return self._shown is not None and self._shown.draw_ahead()
 
@@ -169,7 +169,7 @@ class SwarmScene:
         surface.fblits(blits, pygame.BLEND_PREMULTIPLIED)
 
     def _draw_cars(self, surface: pygame.Surface, view: View, here: Numbers, pictures: _Pictures) -> None:
-        """The better ones on top, the best of all in its ring."""
+        """Draw the cars, better ones on top, with a ring around the best."""
         cars = self._motion.cars
         best = self._best = _best(cars["quality"], here, self._best)
         order = here[np.argsort(np.where(here == best, np.inf, cars["quality"][here]))]
@@ -208,10 +208,10 @@ class SwarmScene:
             circuit = self._circuits[number] = _Circuit(track, Heat(track, self._half_life), road)
         return circuit
 
-    def _backdrop(self, track: Track) -> Backdrop:
-        backdrop = self._backdrops.pop(track, None) or Backdrop(track, self._patient)
+    def _backdrop(self, track: Track) -> SwarmBackdrop:
+        backdrop = self._backdrops.pop(track, None) or SwarmBackdrop(track, self._patient)
         self._backdrops[track] = backdrop
-        while len(self._backdrops) > TRACKS_KEPT:
+        while len(self._backdrops) > MAX_TRACKS:
             del self._backdrops[next(iter(self._backdrops))]
         return backdrop
 
@@ -219,10 +219,10 @@ class SwarmScene:
         height = view.size[1]
         length = round(max(CAR_LENGTH * ENLARGED * view.scale, _length(cars, height)), 1)
         if (height, length) not in self._pictures:
-            if len(self._pictures) >= PICTURES_KEPT:
+            if len(self._pictures) >= MAX_PICTURES:
                 self._pictures.clear()
             palette = self._theme.palette
-            mark = max(LEAST_MARK, MARK * height / REFERENCE_HEIGHT)
+            mark = max(MIN_MARK, MARK * height / REFERENCE_HEIGHT)
             ring = ring_picture(0.95 * length + 1.0, max(1.6, 0.14 * length), palette.text)
             darts = Darts(length, quality_colours(palette))
             self._pictures[height, length] = _Pictures(darts, Marks(mark, palette.bad, palette.text), ring)
@@ -234,12 +234,12 @@ class SwarmScene:
             self._theme, quality_colours(palette), Marks(self._theme.px(MARK), palette.bad, palette.text).sign
         )
 
-    def _new_light(self) -> TrailLight:
-        return TrailLight(quality_colours(self._theme.palette), TRAIL)
+    def _new_light(self) -> TrailRenderer:
+        return TrailRenderer(quality_colours(self._theme.palette), TRAIL)
 
 
 def _warm(heat: Heat, stretch: Stretch, here: Numbers) -> None:
-    """By what some of the cars drove."""
+    """Add the paths of some cars to the heat."""
     places = stretch.places[:: max(1, len(stretch.places) // HEAT_SAMPLES), here]
     way = np.broadcast_to(stretch.way[here] / max(1, len(places)), places.shape[:2])
     driven = way > 0.0
@@ -247,7 +247,7 @@ def _warm(heat: Heat, stretch: Stretch, here: Numbers) -> None:
 
 
 def _best(quality: NDArray[np.float32], here: Numbers, last: int) -> int:
-    """The number of the best of some cars, -1 if there is none; the last one as long as no other is clearly better."""
+    """Return the index of the best of some cars, or -1; the last best stays until another is clearly better."""
     if not len(here):
         return -1
     top = int(here[np.argmax(quality[here])])
@@ -255,12 +255,12 @@ def _best(quality: NDArray[np.float32], here: Numbers, last: int) -> int:
 
 
 def _length(cars: int, height: int) -> float:
-    """Of a car among so many [px]."""
+    """Return the length of a car among so many [px]."""
     counts, lengths = zip(*CAR_LENGTHS, strict=True)
     length = float(np.interp(math.log(max(1, cars)), np.log(counts), lengths))
-    return max(LEAST_CAR_LENGTH, length * height / REFERENCE_HEIGHT)
+    return max(MIN_SWARM_CAR_LENGTH, length * height / REFERENCE_HEIGHT)
 
 
 def _within(view: View, places: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """What can be seen on the surface, wholly or in part."""
+    """Return a mask of the positions that are at least partly visible."""
     return np.asarray(((places > -BEYOND) & (places < np.array(view.size) + BEYOND)).all(axis=1))

@@ -1,6 +1,4 @@
-"""Where cars have been lately: a grid over a circuit that grows warm under them and cools.
-
-What the swarm is seen on: the whole circuit, darker than it is, and the heat on it."""
+"""Background of the swarm view: the dimmed circuit, and a heat map of where cars have been lately."""
 
 from __future__ import annotations
 
@@ -14,33 +12,33 @@ from numpy.typing import NDArray
 
 from racer_env.engine import Track
 from racer_viewer.render.camera import View
-from racer_viewer.render.ground import Plan
+from racer_viewer.render.ground import GroundPlan
 from racer_viewer.render.swarm_legend import HEAT_SHADES, Bytes
 from racer_viewer.render.tiles import GroundLevels
 
 CELLS_ALONG = 320
-"""Of the longer side of a circuit: cells of 2 to 5 units."""
+"""Number of cells along the longer side of a circuit: cells of 2 to 5 units."""
 BORDER = 2
-"""Cells around a circuit, for cars that are over its edge."""
+"""Cells around a circuit, for cars beyond its edge."""
 HALF_LIFE = 1800.0
-"""After which a place that nobody comes by is half as warm [ticks of the cars]."""
+"""Half-life of the heat [car ticks]."""
 HOT_SHARE = 0.95
-"""Of the places that are warm at all, so many are below the hottest colour: one hot spot does not darken the rest."""
+"""Quantile of the warm cells that gets the hottest colour, so that one hot spot does not darken the rest."""
 HOT_PASSES = 6.0
-"""And it takes so many cars to reach it, or one car that comes by so often."""
+"""Smallest number of passes for the hottest colour."""
 COLD_PASSES = 0.05
-"""Below it a place is as if nobody had been there."""
+"""Number of passes below which a cell counts as cold."""
 
 BLUE_FIRST = (2, 1, 0, 3)
-"""Order of bytes as pygame has them in its own surfaces: others take many times as long to draw."""
+"""Byte order of pygame's own surfaces; other orders take many times as long to draw."""
 
 Floats = NDArray[np.float32]
 
 
 class Heat:
-    """Sums up how far cars drove in each cell of a grid.
+    """Heat map: distance driven in each cell of a grid.
 
-    half_life: in ticks of the cars, or None if nothing cools.
+    half_life: in car ticks, or None if nothing cools.
     """
 
     def __init__(self, track: Track, half_life: float | None = HALF_LIFE) -> None:
@@ -52,23 +50,23 @@ class Heat:
         self._low = low - BORDER * self.cell
         columns, rows = (math.ceil(side) + 2 * BORDER for side in ((high - low) / self.cell).tolist())
         self.grid = np.zeros((rows, columns), np.float32)
-        """Way that was driven in each cell [units]; rows go north, columns east."""
+        """Distance driven in each cell [units]; rows go north, columns east."""
         self.changes = self.beginnings = 0
-        """Counts what makes another picture of it, and how often it became cold at once."""
+        """Counters of changes and of resets, for caching pictures."""
 
     def reset(self) -> None:
-        """As if nobody had driven yet."""
+        """Clear the map."""
         self.grid[:] = 0.0
         self.beginnings += 1
 
     def cool(self, ticks: int) -> None:
-        """So many ticks of the cars went by."""
+        """Cool the map for so many car ticks."""
         if self.half_life is not None and ticks > 0:
             self.grid *= np.float32(0.5 ** (ticks / self.half_life))
             self.changes += 1
 
     def add(self, places: NDArray[np.floating], way: NDArray[np.floating]) -> None:
-        """Warm the cells of these places (n, 2), each by a way (n,) [units]; what lies beyond the grid is left out."""
+        """Add distances (n,) [units] to the cells of positions (n, 2); positions outside the grid are ignored."""
         (rows, columns), (west, south) = self.grid.shape, self._low.tolist()
         x, y = (places[:, 0] - west) / self.cell, (places[:, 1] - south) / self.cell
         inside = (x >= 0.0) & (y >= 0.0) & (x < columns) & (y < rows)
@@ -77,15 +75,15 @@ class Heat:
         self.changes += 1
 
     def way_at(self, x: float, y: float) -> float:
-        """What was driven in the cell of a place [units]."""
+        """Return the distance driven in the cell of a position [units]."""
         column, row = ((np.array((x, y)) - self._low) // self.cell).astype(int).tolist()
         rows, columns = self.grid.shape
         return float(self.grid[row, column]) if 0 <= row < rows and 0 <= column < columns else 0.0
 
     def layer(self, view: View, colours: Bytes) -> tuple[pygame.Surface, tuple[int, int]]:
-        """What to lay over the ground, multiplied with its transparency, and where; some milliseconds.
+        """Return the premultiplied overlay picture and its position; takes some milliseconds.
 
-        colours: `swarm_colours.heat_colours`.
+        colours: result of `heat_colours`.
         """
         rows, columns = self.grid.shape
         west, south = self._low.tolist()
@@ -95,7 +93,7 @@ class Heat:
         return pygame.transform.smoothscale(self._coloured(colours), size), (round(left), round(top))
 
     def _coloured(self, colours: Bytes) -> pygame.Surface:
-        """A pixel for each cell, north up. The middles of the first and the last are its edges when it is enlarged."""
+        """Return one pixel per cell, north up; the centres of the outer cells are its edges when enlarged."""
         warm = _blurred(self.grid) - np.float32(COLD_PASSES * self.cell)
         there = warm[warm > 0.0]
         hot = HOT_PASSES * self.cell
@@ -112,7 +110,7 @@ class Heat:
 
 
 def _blurred(grid: Floats) -> Floats:
-    """Each cell with half as much of its neighbours along both axes, so that single ways join to a stripe."""
+    """Return the grid blurred along both axes, so that single paths join to a band."""
     blurred = 0.5 * grid
     blurred[1:] += 0.25 * grid[:-1]
     blurred[:-1] += 0.25 * grid[1:]
@@ -123,20 +121,20 @@ def _blurred(grid: Floats) -> Floats:
 
 
 DIMMED = (158, 162, 172)
-"""What is left of the ground's red, green and blue, of 255: cars and heat stand out."""
+"""Brightness of the ground's red, green and blue, of 255, so that cars and heat stand out."""
 REFRESHED = 12
-"""Heat is drawn anew after so many ticks of the window."""
+"""Interval of redrawing the heat [window ticks]."""
 STEADY_PICTURES = 20
-"""After which a view is taken to stay, and its ground is drawn exactly."""
-PICTURES_KEPT = 4
-"""Finished grounds, for layouts that one goes back and forth between."""
+"""Number of pictures after which a view counts as final and its ground is drawn exactly."""
+MAX_PICTURES = 4
+"""Maximum number of finished grounds, for switching between layouts."""
 
 Layer = tuple[pygame.Surface, tuple[int, int]]
-"""A picture, and where it goes."""
+"""Picture and its position."""
 
 
 class _HeatOf(NamedTuple):
-    """What a picture with heat is made of."""
+    """Inputs of a picture with heat."""
 
     ground: pygame.Surface
     view: View
@@ -145,14 +143,14 @@ class _HeatOf(NamedTuple):
     colours: Bytes
 
     def looks_like(self, other: _HeatOf | None) -> bool:
-        """But for how warm it is."""
+        """Return True if only the heat's values differ."""
         return other is not None and self.colours is other.colours and self[:-1] == other[:-1]
 
 
-class Backdrop:
-    """The ground of one track. A view that stays is drawn once, tile by tile, and kept.
+class SwarmBackdrop:
+    """Ground of one track. A view that does not change is drawn once, tile by tile, and cached.
 
-    patient: every picture is complete, for films, where a window prefers to be in time.
+    patient: complete every picture, for films; otherwise keeping the frame rate has priority.
     """
 
     def __init__(self, track: Track, patient: bool = False) -> None:
@@ -168,24 +166,24 @@ class Backdrop:
         self._tick, self._heat_drawn = 0, -REFRESHED
         self._heat_layer: Layer | None = None
         self._changes = 0
-        """Of the heat that is on the picture, or on the layer."""
-        self._helped = False
-        """Whether time was left since the last picture."""
+        """Change counter of the heat on the picture or the layer."""
+        self._drew_ahead = False
+        """True if `draw_ahead` was called since the last picture."""
 
     def prepare(self, view: View) -> None:
-        """Finish a view, some 0.2 s."""
+        """Complete a view, about 0.2 s."""
         if view not in self._finished:
             self._ground = GroundLevels(self.track, view.scale, self._plan)
             self._finish(view)
 
     def draw(self, surface: pygame.Surface, view: View, heat: Heat | None, colours: Bytes, tick: int) -> None:
-        """Cover a surface. heat: or None if it is not shown; tick: of the window."""
+        """Cover a surface. heat: None if it is not shown. tick: window tick."""
         ground = self._picture(view)
         surface.blit(ground if heat is None else self._with_heat(ground, view, heat, colours, tick), (0, 0))
 
     def draw_ahead(self) -> bool:
-        """Draw a little of what the last view still lacks, about 2 ms; False if it lacks nothing."""
-        self._helped = True
+        """Draw a part of what the last view lacks, about 2 ms; return False if it is complete."""
+        self._drew_ahead = True
         return self._draw_ground() or self._draw_heat()
 
     def _draw_ground(self) -> bool:
@@ -199,7 +197,7 @@ class Backdrop:
         return False
 
     @property
-    def _plan(self) -> Plan | None:
+    def _plan(self) -> GroundPlan | None:
         return self._ground.plan if self._ground else None
 
     def _picture(self, view: View) -> pygame.Surface:
@@ -212,7 +210,7 @@ class Backdrop:
         return self._finished.get(view) or self._unfinished
 
     def _go_on(self, view: View) -> None:
-        """Towards the exact ground; meanwhile what there is is scaled."""
+        """Continue drawing the exact ground; until it is complete, existing tiles are scaled."""
         if self._ground is None:
             self._ground = self._coming = GroundLevels(self.track, view.scale)
         elif self._steady >= STEADY_PICTURES and (self._coming is None or self._coming.base != view.scale):
@@ -226,7 +224,7 @@ class Backdrop:
 
     def _finish(self, view: View) -> None:
         assert self._ground is not None
-        while len(self._finished) >= PICTURES_KEPT:
+        while len(self._finished) >= MAX_PICTURES:
             del self._finished[next(iter(self._finished))]
         picture = pygame.Surface(view.size, depth=32)
         self._ground.draw(picture, view, patient=True)
@@ -234,20 +232,20 @@ class Backdrop:
         self._finished[view] = picture
 
     def _with_heat(self, ground: pygame.Surface, view: View, heat: Heat, colours: Bytes, tick: int) -> pygame.Surface:
-        """The ground with heat on it, at most some tenths of a second old."""
+        """Return the ground with heat that is at most some tenths of a second old."""
         self._tick = tick
         wanted = _HeatOf(ground, view, heat, heat.beginnings, colours)
         if not wanted.looks_like(self._heat):
             self._heat, self._heat_layer, self._heat_drawn = wanted, None, tick
             self._changes = heat.changes
             self._lay(ground, heat.layer(view, colours))
-        elif not self._helped:
+        elif not self._drew_ahead:
             self._draw_heat()
-        self._helped = False
+        self._drew_ahead = False
         return self._heated
 
     def _draw_heat(self) -> bool:
-        """Heat that changed is coloured at once and laid on the ground another time, so that neither takes long."""
+        """Colour changed heat in one call and blend it onto the ground in another, so that neither takes long."""
         if self._heat is None:
             return False
         ground, view, heat, _, colours = self._heat

@@ -1,6 +1,4 @@
-"""Scales of colour for the swarm: even steps of lightness, so that a car that does better is always brighter.
-
-What the colours of the swarm mean, and how many cars there are."""
+"""Legend of the swarm view and its colour scales, with even steps of lightness: a better car is always brighter."""
 
 from __future__ import annotations
 
@@ -14,26 +12,26 @@ from racer_viewer.render.camera import View
 from racer_viewer.ui.theme import COLOUR_BLIND, MARGIN, TEXT_SMALL, Palette, Theme
 
 SHADES = 32
-"""Steps from worst to best."""
+"""Colour steps from worst to best."""
 HEAT_SHADES = 256
-"""Steps from cold to hot."""
+"""Colour steps from cold to hot."""
 _HEAT_GAMMA = 0.6
-"""Below 1 what is rarely driven on is easier to see."""
+"""Gamma of the heat; below 1, rarely driven cells are easier to see."""
 
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 
 _QUALITY = ((0.44, 0.17, 348.0), (0.57, 0.22, 24.0), (0.72, 0.18, 56.0), (0.83, 0.17, 92.0), (0.90, 0.22, 132.0))
-"""Purple, red, orange, yellow, green; each as lightness 0 to 1, chroma and hue [°] of OKLCh."""
+"""Anchors purple, red, orange, yellow, green as OKLCh lightness 0 to 1, chroma and hue [°]."""
 _QUALITY_COLOUR_BLIND = ((0.40, 0.15, 300.0), (0.53, 0.14, 255.0), (0.66, 0.12, 200.0), (0.80, 0.17, 150.0),
                          (0.94, 0.18, 106.0))  # fmt: skip
-"""Violet, blue, teal, green, yellow: told apart by lightness, and by blue against yellow."""
+"""Anchors violet, blue, teal, green, yellow: distinct by lightness, and by blue against yellow."""
 _HEAT = ((0.36, 0.13, 275.0), (0.47, 0.14, 264.0), (0.58, 0.13, 250.0), (0.72, 0.11, 232.0))
-"""Dark blue to light: a hue that no car has."""
+"""Anchors from dark to light blue: a hue that no car has."""
 _HEAT_COLOUR_BLIND = ((0.36, 0.07, 40.0), (0.52, 0.11, 45.0), (0.60, 0.11, 50.0), (0.70, 0.08, 58.0))
-"""Brown to sand, for the same reason."""
+"""Anchors from brown to sand, for the same reason."""
 _HEAT_OPACITY = 0.80
-"""Where it is hottest; where it is cold one sees the ground."""
+"""Largest opacity of the heat; cold cells are transparent."""
 
 _LMS = np.array(
     [(1.0, 0.3963377774, 0.2158037573), (1.0, -0.1055613458, -0.0638541728), (1.0, -0.0894841775, -1.2914855480)]
@@ -42,18 +40,18 @@ _RGB = np.array(
     [(4.0767416621, -3.3077115913, 0.2309699292), (-1.2684380046, 2.6097574011, -0.3413193965),
      (-0.0041960863, -0.7034186147, 1.7076147010)]
 )  # fmt: skip
-"""From OKLab to the responses of the eye's cones, and from their cubes to linear red, green and blue."""
+"""Matrices from OKLab to cone responses, and from their cubes to linear RGB."""
 
 
 @cache
 def quality_colours(palette: Palette) -> Bytes:
-    """(SHADES, 3), the worst first."""
+    """Return quality colours (SHADES, 3), worst first."""
     return _bytes(_ramp(_QUALITY_COLOUR_BLIND if palette == COLOUR_BLIND else _QUALITY, np.linspace(0.0, 1.0, SHADES)))
 
 
 @cache
 def heat_colours(palette: Palette) -> Bytes:
-    """(HEAT_SHADES, 4), the coldest first; multiplied with their opacity, the last column."""
+    """Return premultiplied heat colours (HEAT_SHADES, 4), coldest first."""
     warm = np.linspace(0.0, 1.0, HEAT_SHADES) ** _HEAT_GAMMA
     colours = _ramp(_HEAT_COLOUR_BLIND if palette == COLOUR_BLIND else _HEAT, warm)
     opacity = _HEAT_OPACITY * warm[:, None] ** 0.8
@@ -61,13 +59,13 @@ def heat_colours(palette: Palette) -> Bytes:
 
 
 def shades_of(quality: NDArray[np.float32], steps: int = SHADES) -> NDArray[np.intp]:
-    """Numbers of the colours; what is not known is taken for bad."""
+    """Return colour indices; unknown quality counts as worst."""
     share = np.clip(np.nan_to_num(quality), 0.0, 1.0)
     return np.minimum(share * steps, steps - 1).astype(np.intp)
 
 
 def _ramp(anchors: tuple[tuple[float, float, float], ...], at: Floats) -> Floats:
-    """At these shares of the way from the first anchor to the last, as red, green and blue 0 to 1."""
+    """Return RGB colours 0 to 1 at these shares of the way from the first anchor to the last."""
     lightness, chroma, hue = np.array(anchors).T
     hue = np.unwrap(np.radians(hue))
     of = np.linspace(0.0, 1.0, len(anchors))
@@ -85,20 +83,20 @@ def _bytes(colours: Floats) -> Bytes:
 
 BAR_WIDTH, SHORT_BAR_WIDTH, BAR_HEIGHT = 110, 84, 8
 EDGE, GAP = 9, 7
-"""Around what is written, and between it, at scale 1 [px]."""
+"""Padding and gap at scale 1 [px]."""
 WIDTH_STEP = 12
-"""Widths differ by so much, so that a plate does not move whenever a count has one digit more [px]."""
+"""Width increment of the plate, so that it does not move with every additional digit [px]."""
 WORSE, BETTER = "worse", "better"
 CLEAR = 8
-"""Between the plate and the road [px]."""
+"""Smallest distance between the plate and the road [px]."""
 PLACES = 9
-"""Across and down, that are tried."""
+"""Number of candidate positions across and down."""
 
 
 class Legend:
-    """A small plate in the corner where the circuit leaves most room. It is drawn when what is on it changes.
+    """Small plate in the corner where the circuit leaves most space, redrawn when its content changes.
 
-    cross: the mark of a crash.
+    cross: picture of a crash mark.
     """
 
     def __init__(self, theme: Theme, colours: NDArray[np.uint8], cross: pygame.Surface) -> None:
@@ -118,7 +116,7 @@ class Legend:
         cars: str,
         crashes: str = "",
     ) -> pygame.Rect:
-        """Within an area of the surface. road: (n, 2) places of the circuit [units]; returns where the legend is."""
+        """Draw the legend within an area and return its rectangle. road: (n, 2) positions of the circuit [units]."""
         if (cars, crashes) != self._words or not self._plates:
             self._words, self._plates = (cars, crashes), self._drawn(cars, crashes)
         key = view, tuple(area), id(road), *(plate.get_size() for plate in self._plates)
@@ -128,7 +126,7 @@ class Legend:
         return surface.blit(self._plates[self._chosen], self._place)
 
     def _choose(self, area: pygame.Rect, road: NDArray[np.float64]) -> None:
-        """The first plate that covers nothing of the road, or the one that covers least of it."""
+        """Choose the first plate that covers no road, or the one that covers least of it."""
         margin = self._theme.px(MARGIN) // 2
         room = area.inflate(-2 * margin, -2 * margin)
         found = [_roomiest(plate.get_size(), room, road) for plate in self._plates]
@@ -136,7 +134,7 @@ class Legend:
         self._place = found[self._chosen][1]
 
     def _drawn(self, cars: str, crashes: str) -> list[pygame.Surface]:
-        """A wide plate and a narrow one: the scale, and below it the counts."""
+        """Return a wide and a narrow plate: the colour scale, and below it the counts."""
         theme, faint = self._theme, self._theme.palette.faint
         worse, better = theme.text(WORSE, TEXT_SMALL, faint), theme.text(BETTER, TEXT_SMALL, faint)
         bar = pygame.transform.smoothscale(self._bar, (theme.px(BAR_WIDTH), self._bar.get_height()))
@@ -161,9 +159,9 @@ class Legend:
 
 
 def _roomiest(size: tuple[int, int], room: pygame.Rect, road: NDArray[np.float64]) -> tuple[int, tuple[int, int]]:
-    """How much of the road a plate covers where it covers least, and its top left corner there.
+    """Return the smallest number of covered road points, and the top left corner of the plate there.
 
-    The corners come first, the lower right one before the others.
+    Corners are tried first, the lower right one before the others.
     """
     shares = np.linspace(1.0, 0.0, PLACES)
     across, down = (side.ravel() for side in np.meshgrid(shares, shares, indexing="ij"))
@@ -177,7 +175,7 @@ def _roomiest(size: tuple[int, int], room: pygame.Rect, road: NDArray[np.float64
 
 
 def _bar(colours: NDArray[np.uint8], height: int) -> pygame.Surface:
-    """All colours beside each other, the worst first."""
+    """Return a bar of all colours, worst first."""
     strip = np.ascontiguousarray(np.broadcast_to(colours[None], (height, *colours.shape)))
     return pygame.image.frombuffer(strip.tobytes(), (len(colours), height), "RGB")
 

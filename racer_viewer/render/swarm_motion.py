@@ -1,4 +1,4 @@
-"""How the swarm moves on screen: from one state of the cars to the next, which may be many ticks later."""
+"""Motion of the swarm on screen: interpolation between car states that may be many ticks apart."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from racer_env.engine import DT, TICKS_PER_SECOND
 from racer_env.engine.car import MAX_SPEED
 from racer_viewer.run_history import SWARM_CAR, Swarm
 
-LONGEST_GLIDE = 6
-"""Cars take as long from one state to the next as the last one took to come, but no longer than this [ticks]."""
-LONGEST_WAY = 160.0
-"""From farther away a car is put where it is: nobody knows which way it took [units]."""
+MAX_GLIDE = 6
+"""Longest interpolation between two states [ticks]; otherwise as long as the last state took to arrive."""
+MAX_JUMP = 160.0
+"""Longest distance that is interpolated [units]; farther cars are moved at once, because their path is unknown."""
 SLACK = 1.5
-"""What a car may seem to drive more than its top speed gives [units]."""
+"""Tolerance on the distance possible at top speed [units]."""
 AHEAD = 0.2
-"""A car is taken to have followed its heading if the cosine of the angle to the way that it went is above this."""
+"""Smallest cosine between a car's heading and its path for which it counts as having driven there."""
 TRAIL = 72
-"""Places of a trail, the latest last."""
+"""Maximum number of trail positions."""
 MARKS = 320
-"""Never more than so many; the oldest make room."""
+"""Maximum number of marks; the oldest are replaced."""
 MARK_LIFE = 4 * TICKS_PER_SECOND
-"""[ticks of the window]"""
+"""Lifetime of a mark [window ticks]."""
 RECENT = 5 * TICKS_PER_SECOND
-"""Over which crashes are counted [ticks of the window]."""
+"""Window over which crashes are counted [window ticks]."""
 CRASHED = 5.0
-"""A car that was slower than this when its episode ended got stuck; of any other the time was up [units/s]."""
+"""Speed at the end of an episode below which it counts as a crash, otherwise as a time-out [units/s]."""
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -38,11 +38,11 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """What the cars drove, or a part of it.
+    """Part of the cars' paths.
 
-    places: (n, N, 2) along their ways, evenly, the latest last; n may be 0.
-    way: (N,) that each drove [units].
-    tracks: (N,) numbers of the circuits that they were on.
+    places: (n, N, 2) evenly spaced positions, latest last; n may be 0.
+    way: (N,) distances driven [units].
+    tracks: (N,) circuit indices.
     """
 
     places: Floats
@@ -52,25 +52,25 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False)
 class _Way:
-    """From one state of the cars to the next: a cubic curve that leaves and arrives as the cars were heading."""
+    """Cubic curves from one car state to the next, tangential to the headings at both ends."""
 
     start: NDArray[np.void]
     goal: NDArray[np.void]
     drove: Bools
     places: tuple[Floats, Floats, Floats, Floats]
-    """Of start and goal, and how fast the curve leaves and arrives [units per way]; all (N, 2)."""
+    """Start, goal, and tangents at both ends [units per path]; all (N, 2)."""
     length: Floats
-    """(N,) [units], 0 for those who did not drive it."""
+    """Path lengths (N,) [units]; 0 for cars that did not drive it."""
 
     def at(self, shares: Floats) -> Floats:
-        """(n, N, 2) after each of these shares of the way."""
+        """Return positions (n, N, 2) at these shares of the path."""
         t = shares[:, None, None]
         start, goal, leave, arrive = self.places
         s = t * t * (3.0 - 2.0 * t)
         return start + (goal - start) * s + leave * (t * (1.0 - t) ** 2) - arrive * (t * t * (1.0 - t))
 
     def cars(self, share: float) -> NDArray[np.void]:
-        """All cars after this share of the way."""
+        """Return all cars at this share of the path."""
         cars = self.goal.copy()
         cars["x"], cars["y"] = self.at(np.array([share]))[0].T
         turn = (self.goal["heading"] - self.start["heading"] + math.pi) % (2.0 * math.pi) - math.pi
@@ -79,22 +79,22 @@ class _Way:
 
 
 class SwarmMotion:
-    """The cars as they are shown now, their trails, and where episodes ended."""
+    """Displayed state of the cars, their trails, and the positions where episodes ended."""
 
     def __init__(self) -> None:
         self.spacing = 0.8
-        """Of the places of a trail behind the fastest car [units]."""
+        """Spacing of trail positions behind the fastest car [units]."""
         self.reset()
 
     def reset(self) -> None:
-        """As if nobody had driven yet."""
+        """Clear everything."""
         self.cars = np.zeros(0, SWARM_CAR)
         self.trail = np.zeros((0, 0, 2), np.float32)
-        """(up to TRAIL, N, 2), the latest last."""
+        """Trail positions (up to TRAIL, N, 2), latest last."""
         self.trail_lengths = np.zeros(0, np.intp)
-        """(N,) how many of the last places are of the way that the car is on."""
+        """Number of latest trail positions that belong to each car's current path, (N,)."""
         self.marks = np.zeros((0, 5))
-        """Where episodes ended: x, y, number of the circuit, tick of the window, 1 if by a crash; the newest last."""
+        """Episode ends: x, y, circuit index, window tick, 1 for a crash; newest last."""
         self._crashes: deque[tuple[int, NDArray[np.intp]]] = deque()
         self._swarm: Swarm | None = None
         self._way: _Way | None = None
@@ -103,11 +103,11 @@ class SwarmMotion:
 
     @property
     def run_tick(self) -> int:
-        """Of the newest swarm."""
+        """Training tick of the newest swarm."""
         return self._swarm.tick if self._swarm else 0
 
     def tick(self, swarm: Swarm | None) -> list[Stretch]:
-        """Once per tick of the window, with the newest swarm; the same again means nothing new."""
+        """Advance by one window tick with the newest swarm; the same object again means no news."""
         self._now += 1
         driven = []
         if swarm is not None and not self._known(swarm):
@@ -121,13 +121,13 @@ class SwarmMotion:
         return [stretch for stretch in driven if len(stretch.places)]
 
     def crashes(self, number: int) -> int:
-        """Episodes that ended by a crash on a circuit in the last `RECENT` ticks."""
+        """Return the number of crashes on a circuit in the last `RECENT` ticks."""
         while self._crashes and self._now - self._crashes[0][0] >= RECENT:
             self._crashes.popleft()
         return sum(int(counts[number]) for _, counts in self._crashes if number < len(counts))
 
     def mark_ages(self) -> Floats:
-        """Of the marks, 0 to 1: by time, and by how soon each makes room for newer ones."""
+        """Return the ages of the marks, 0 to 1, by time and by how soon each is replaced."""
         by_time = (self._now - self.marks[:, 3]) / MARK_LIFE
         return np.maximum(by_time, 1.0 - (np.arange(len(self.marks)) + 1.0 + MARKS - len(self.marks)) / MARKS)
 
@@ -145,12 +145,12 @@ class SwarmMotion:
         self._way = _way(self.cars, self.cars, np.zeros(len(self.cars), np.bool_))
 
     def _take(self, swarm: Swarm, ticks: int) -> Stretch:
-        """Set out for a new state. Of those who are put there at once, only the last tick is known."""
+        """Start moving towards a new state; for cars that are moved at once only the last tick is known."""
         start, goal = self.cars, swarm.cars.copy()
         self._end_episodes(start, goal)
-        self._way = way = _way(start, goal, _drove(start, goal, ticks))
+        self._way = way = _way(start, goal, _plausible_paths(start, goal, ticks))
         self.trail_lengths[~way.drove] = 0
-        self._share, self._step = 0.0, 1.0 / min(LONGEST_GLIDE, max(1, self._now - self._arrived))
+        self._share, self._step = 0.0, 1.0 / min(MAX_GLIDE, max(1, self._now - self._arrived))
         return Stretch(way.places[1][None], np.where(way.drove, 0.0, goal["speed"] * DT), goal["track"])
 
     def _end_episodes(self, start: NDArray[np.void], goal: NDArray[np.void]) -> None:
@@ -167,7 +167,7 @@ class SwarmMotion:
         self.marks = self.marks[self._now - self.marks[:, 3] < MARK_LIFE][-MARKS:]
 
     def _drive(self, share: float) -> Stretch:
-        """Go on to a share of the way."""
+        """Advance to a share of the path."""
         way, gone = self._way, share - self._share
         if way is None or gone <= 0.0:
             return _NOTHING
@@ -182,11 +182,11 @@ class SwarmMotion:
 _NOTHING = Stretch(np.zeros((0, 0, 2)), np.zeros(0), np.zeros(0, np.int32))
 
 
-def _drove(start: NDArray[np.void], goal: NDArray[np.void], ticks: int) -> Bools:
-    """Who went from the one place to the other in so many ticks, and by a way that one can guess."""
+def _plausible_paths(start: NDArray[np.void], goal: NDArray[np.void], ticks: int) -> Bools:
+    """Return a mask of the cars that plausibly drove from start to goal in so many ticks."""
     far = np.hypot(goal["x"] - start["x"], goal["y"] - start["y"])
     same = (start["episode"] == goal["episode"]) & (start["track"] == goal["track"])
-    return np.asarray(same & (far <= min(LONGEST_WAY, MAX_SPEED * DT * ticks + SLACK)))
+    return np.asarray(same & (far <= min(MAX_JUMP, MAX_SPEED * DT * ticks + SLACK)))
 
 
 def _way(start: NDArray[np.void], goal: NDArray[np.void], drove: Bools) -> _Way:

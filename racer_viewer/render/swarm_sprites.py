@@ -1,6 +1,4 @@
-"""Small pictures of the swarm: cars as darts, crosses where episodes ended, the ring around the best.
-
-Trails behind the cars of the swarm: dots so close that they are lines of light, fading towards their ends."""
+"""Sprites of the swarm view: cars as darts, episode-end marks, the ring around the best car, and fading trails."""
 
 from __future__ import annotations
 
@@ -18,29 +16,29 @@ from racer_viewer.render.swarm_legend import SHADES, shades_of
 from racer_viewer.ui.theme import Colour
 
 HEADINGS = 64
-"""Pictures of a car, all round."""
+"""Number of headings of car sprites."""
 FADES = 12
-"""Pictures of a cross, from new to gone."""
+"""Number of fading steps of a mark."""
 SMOOTHING = 4
-"""All is drawn so many times larger and then shrunk."""
+"""Supersampling factor."""
 RIM: Colour = (10, 12, 16)
 FRESH: Colour = (255, 246, 230)
-"""Of a new cross, until it takes on its colour."""
+"""Colour of a new mark."""
 GLOWING = 0.25
-"""Part of the life of a cross until then."""
+"""Share of a mark's lifetime until it has its own colour."""
 
 _DART = ((1.0, 0.0), (-0.80, 0.66), (-0.46, 0.0), (-0.80, -0.66))
-"""Of half the length of a car, x ahead."""
+"""Dart outline in half car lengths, x ahead."""
 _ROOF = ((0.62, 0.0), (-0.52, 0.30), (-0.40, 0.0), (-0.52, -0.30))
 _BODY, _LIGHT = (226, 226, 226), (255, 255, 255)
-"""What is multiplied with the colour of a car."""
+"""Greys that are multiplied with a car's colour."""
 
 Floats = NDArray[np.float64]
 Blits = list[tuple[pygame.Surface, tuple[int, int]]]
 
 
 class Darts:
-    """Pictures of cars of one length [px], by colour and heading."""
+    """Car sprites of one length [px], by colour and heading."""
 
     def __init__(self, length: float, colours: NDArray[np.uint8]) -> None:
         self._length, self._side = length, _side(length)
@@ -49,7 +47,7 @@ class Darts:
         self._tinted: list[pygame.Surface | None] = [None] * (HEADINGS * SHADES)
 
     def blits(self, places: Floats, heading: NDArray[np.float32], quality: NDArray[np.float32]) -> Blits:
-        """Of cars at these places on the surface (N, 2), in their order."""
+        """Return the blits of cars at these surface positions (N, 2), in order."""
         turns = np.rint(heading * (HEADINGS / (2.0 * math.pi))).astype(np.intp) % HEADINGS
         numbers = (turns * SHADES + shades_of(quality)).tolist()
         half = self._side / 2.0
@@ -78,7 +76,7 @@ class Darts:
 
 
 class Marks:
-    """Pictures of where episodes ended, `size` pixels wide: a cross for a crash, a dot for a time that was up."""
+    """Sprites of episode ends, `size` pixels wide: a cross for a crash, a dot for a time-out."""
 
     def __init__(self, size: float, crash: Colour, over: Colour) -> None:
         ages = (np.arange(FADES) / FADES).tolist()
@@ -87,11 +85,11 @@ class Marks:
 
     @property
     def sign(self) -> pygame.Surface:
-        """A cross that has its colour and does not fade yet, for a legend."""
+        """Cross in its final colour for a legend."""
         return self._crosses[round(GLOWING * FADES)]
 
     def blits(self, places: Floats, ages: Floats, crashed: NDArray[np.bool_]) -> Blits:
-        """Of ends at these places on the surface, of these ages 0 to 1."""
+        """Return the blits of marks at these surface positions with ages from 0 to 1."""
         half = self.sign.get_width() / 2.0
         corners = np.rint(places - half).astype(int).tolist()
         fades = np.clip(ages * FADES, 0, FADES - 1).astype(int).tolist()
@@ -102,7 +100,7 @@ class Marks:
 
 
 def ring_picture(radius: float, width: float, colour: Colour) -> pygame.Surface:
-    """A ring with a dark edge within and without [px]."""
+    """Return a ring with dark edges inside and outside [px]."""
     canvas = _canvas(2 * math.ceil(radius + width) + 2)
     middle = canvas.get_rect().center
     for paint, outer, inner in (
@@ -138,12 +136,12 @@ def _faded(picture: pygame.Surface, opacity: float) -> pygame.Surface:
 
 
 def _side(size: float) -> int:
-    """Of a picture of something of this size and its rim."""
+    """Return the side of a picture for a shape of this size and its rim."""
     return 2 * math.ceil(size / 2.0 + _rim(size)) + 2
 
 
 def _glow(colour: Colour, age: float) -> Colour:
-    """White at first."""
+    """Return the colour at an age, white at first."""
     share = min(1.0, age / GLOWING)
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(FRESH, colour, strict=True))
     return red, green, blue
@@ -169,7 +167,7 @@ def _polygon(canvas: pygame.Surface, colour: Colour, corners: Sequence[tuple[flo
 
 
 def _outline(canvas: pygame.Surface, corners: Sequence[tuple[float, float]], width: float) -> None:
-    """A dark line along the edge of a shape, half of it outside."""
+    """Draw a dark line along the edge of a shape, half of it outside."""
     points = [(x * SMOOTHING, y * SMOOTHING) for x, y in corners]
     for start, end in zip(points, [*points[1:], points[0]], strict=True):
         pygame.draw.line(canvas, RIM, start, end, max(1, round(width * SMOOTHING)))
@@ -177,20 +175,21 @@ def _outline(canvas: pygame.Surface, corners: Sequence[tuple[float, float]], wid
 
 
 def _shrunk(canvas: pygame.Surface) -> pygame.Surface:
-    """Smooth; multiplied with its transparency, since what is clear is black."""
+    """Return the canvas shrunk and premultiplied; transparent pixels are black."""
     return pygame.transform.smoothscale(canvas, (canvas.get_width() // SMOOTHING, canvas.get_height() // SMOOTHING))
 
 
 BRIGHTNESS = 0.85
-"""Right behind a car, of the car's colour."""
+"""Brightness of a trail right behind a car, as a share of the car's colour."""
 
 TrailFloats = NDArray[np.float32]
 
 
-class TrailLight:
-    """Adds trails to a picture, all at once, which is many times faster than line by line.
+class TrailRenderer:
+    """Additive trails, drawn all at once, which is much faster than line by line.
 
-    colours: (n, 3) that cars may have; steps: places of the longest trail.
+    colours: (n, 3) colours of cars.
+    steps: positions of the longest trail.
     """
 
     def __init__(self, colours: NDArray[np.uint8], steps: int) -> None:
@@ -207,10 +206,12 @@ class TrailLight:
         shades: NDArray[np.intp],
         width: int = 1,
     ) -> None:
-        """For N cars on a surface of the view's size.
+        """Add the trails of N cars to a surface of the view's size.
 
-        places: (n, N, 2) where cars were, the latest last; lengths: (N,) how many of the latest are each car's trail.
-        shades: (N,) numbers of colours; width: [px].
+        places: (n, N, 2) past positions, latest last.
+        lengths: (N,) number of latest positions in each car's trail.
+        shades: (N,) colour indices.
+        width: trail width [px].
         """
         if self._layer.get_size() != view.size:
             self._layer = pygame.Surface(view.size, depth=32)
@@ -234,7 +235,7 @@ class TrailLight:
         surface.blit(self._layer, (0, 0), special_flags=pygame.BLEND_RGB_ADD)
 
     def _mapped(self, surface: pygame.Surface) -> NDArray[np.uint32]:
-        """Colours as pixels of a surface, each from bright to dark."""
+        """Return colours as pixel values of a surface, each from bright to dark."""
         fading = BRIGHTNESS * (1.0 - np.arange(self._steps) / self._steps)
         colours = (self._colours[:, None] * fading[:, None]).astype(np.uint32)
         shifts = np.array(surface.get_shifts()[:3], np.uint32)
@@ -242,7 +243,7 @@ class TrailLight:
 
 
 def _pixels(view: View, places: TrailFloats, width: int) -> tuple[TrailFloats, TrailFloats]:
-    """Columns and rows of the first pixels of dots, not rounded yet."""
+    """Return unrounded columns and rows of the first pixels of the dots."""
     left, top = (np.float32(side / 2.0 - (width - 1) / 2.0) for side in view.size)
     scale = np.float32(view.scale)
     return (places[..., 0] - np.float32(view.x)) * scale + left, (np.float32(view.y) - places[..., 1]) * scale + top

@@ -1,7 +1,7 @@
-"""The ground at any scale: tiles are drawn at levels, and shrunk or enlarged a little to what a view wants.
+"""Ground at any scale: tiles are drawn at fixed levels, and shrunk or enlarged slightly to the scale of a view.
 
-Tiles that were never seen are drawn in the time that is left after a frame (`draw_ahead`), or one in a frame if nobody
-calls that. Until a tile is there, its place shows a coarser picture, enlarged.
+New tiles are drawn in the time left after a frame (`draw_ahead`), or one per frame if that is never called. Until a
+tile is ready, a coarser picture of its area is enlarged.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ import pygame
 
 from racer_env.engine import Track
 from racer_viewer.render.camera import REST_SCALE, View
-from racer_viewer.render.ground import TILE, TILES_KEPT, Ground, Place, Plan
+from racer_viewer.render.ground import MAX_TILES, TILE, Ground, GroundPlan, Place
 from racer_viewer.render.scenery import GRASS
 
 FINEST, RATIO = 4, math.sqrt(2.0)
-"""Number of the finest level; level 0 has the base scale, each next one is so many times larger."""
+"""Index of the finest level; level 0 has the base scale, each next one is larger by this ratio."""
 MAGNIFIED = 1.2
-"""A level may be enlarged so much before the next one is taken."""
+"""Largest enlargement of a level before the next one is used."""
 BRIDGED = 1.8
-"""And so much, or shrunk to the inverse, while the tiles of the right one are still being drawn."""
+"""Largest enlargement, or inverse shrinking, while tiles of the right level are still missing."""
 COARSER = 4
-"""Stand-ins are made from tiles so many levels below, which are 4 times as large on the ground."""
+"""Number of levels between a tile and the coarser one that stands in for it, which covers 4 times the length."""
 OVERVIEW = 384
-"""Width or height of the picture of the whole track that there is from the start [px]."""
+"""Width or height of the overview picture of the whole track [px]."""
 SURROUNDINGS = 120.0
-"""Around the track, on that picture [units]."""
+"""Margin around the track in the overview [units]."""
 EFFORT = 8
-"""Of drawing a tile; to shrink one from a finer level takes 1. A frame spends so much at most."""
+"""Cost of drawing a tile, where shrinking one from a finer level costs 1; also the budget per frame."""
 LOST_LIGHT = (2, 2, 2)
-"""What pygame's scaling takes from every pixel when it shrinks a picture: without it one would see where it did."""
+"""Brightness that pygame's scaling loses in every shrunk pixel, and that is added again."""
 SLACK = 8
-"""How many more pixels than needed may be taken, so that pixels of level and window fall together."""
+"""Number of extra pixels that may be taken to align the pixels of level and window."""
 AHEAD = 2
-"""Tiles beyond the view that are prepared."""
+"""Number of tiles beyond the view that are prepared."""
 OUTLOOK = 24.0
-"""How many frames of movement ahead those are preferred."""
+"""Number of frames of camera motion for which tiles ahead are preferred."""
 
 
 class _Span(NamedTuple):
-    """Pixels of a level, from first up to end, and where in the window they go."""
+    """Pixel range of a level, and its position in the window."""
 
     first: int
     end: int
@@ -60,7 +60,7 @@ class _Span(NamedTuple):
 
 
 class _Cover(NamedTuple):
-    """A view in tiles of one level: all that it takes, and those that were never drawn."""
+    """Tiles of one level that a view needs, and those not drawn yet."""
 
     number: int
     x: _Span
@@ -70,28 +70,28 @@ class _Cover(NamedTuple):
 
 
 class GroundLevels:
-    """The ground of one track, for views of any scale and size.
+    """Ground of one track, for views of any scale and size.
 
-    base: scale of level 0 [px per unit]. Views at this scale and at that of any other level are drawn as they are,
-    all others are scaled, which costs several times as much.
+    base: scale of level 0 [px per unit]. Views at the scale of a level are drawn directly; others are scaled, which
+    costs several times as much.
     """
 
-    def __init__(self, track: Track, base: float = REST_SCALE, plan: Plan | None = None) -> None:
+    def __init__(self, track: Track, base: float = REST_SCALE, plan: GroundPlan | None = None) -> None:
         self.track, self.base = track, base
-        self.plan = plan or Plan(track)
+        self.plan = plan or GroundPlan(track)
         self._levels: dict[int, Ground] = {}
         self._stand_ins: dict[tuple[int, Place], pygame.Surface] = {}
         self._overview, self._overview_level, self._overview_place = self._drawn_overview()
         self._shown: int | None = None
         self._source = self._scaled = pygame.Surface((1, 1), depth=32)
         self._last: tuple[object, ...] = ()
-        self._helped = False
-        """Whether time was left since the last frame."""
+        self._drew_ahead = False
+        """True if `draw_ahead` was called since the last frame."""
         self._middle = (0.0, 0.0)
         self._motion = (0.0, 0.0)
 
     def draw(self, surface: pygame.Surface, view: View, patient: bool = False) -> None:
-        """Cover a surface. A patient caller waits for every tile."""
+        """Cover a surface. patient: draw every missing tile now."""
         self._motion = view.x - self._middle[0], view.y - self._middle[1]
         self._middle = view.x, view.y
         right = fitting_level(view.scale, self.base)
@@ -108,15 +108,15 @@ class GroundLevels:
         elif cover.missing:
             cover = self._best(cover, view)
         self._shown = cover.number
-        self._helped = False
+        self._drew_ahead = False
         self._compose(surface, cover, view)
 
     def draw_ahead(self, view: View) -> bool:
-        """Draw a little of what the view lacks, then of where it is going; False if all is there.
+        """Draw a part of what the view lacks, then of what it will need next; return False if all is ready.
 
-        For time that is left over.
+        Call it when a frame has time left.
         """
-        self._helped = True
+        self._drew_ahead = True
         cover = self._cover(fitting_level(view.scale, self.base), view)
         if cover.missing:
             self._add_to(cover, view)
@@ -139,26 +139,26 @@ class GroundLevels:
         level = self._level(number)
         x, y = _spans(view, level.scale)
         places = level.places((x.length, y.length), x.first, y.first)
-        level.kept = max(TILES_KEPT, 2 * len(places))
+        level.kept = max(MAX_TILES, 2 * len(places))
         return _Cover(number, x, y, places, [place for place in places if place not in level.tiles])
 
     def _best(self, right: _Cover, view: View) -> _Cover:
-        """The right level, or while more of it is missing the one that was shown."""
+        """Return the right level, or the level shown last while fewer of its tiles are missing."""
         best, shown = right, self._shown or 0
         if shown != right.number and 1.0 / BRIDGED < view.scale / level_scale(shown, self.base) < BRIDGED:
             last = self._cover(shown, view)
             best = last if len(last.missing) < len(right.missing) else right
-        if best.missing and not self._helped:
+        if best.missing and not self._drew_ahead:
             self._add_to(best, view)
         return best
 
     def _add_to(self, cover: _Cover, view: View) -> None:
-        """Draw some of what is missing: first what stand-ins can be made from."""
+        """Draw some missing tiles, starting with those that can stand in for others."""
         if not self._add_coarse(cover, (view.x, view.y)):
             self._work_on(cover.number, cover.missing, (view.x, view.y))
 
     def _add_coarse(self, cover: _Cover, goal: tuple[float, float]) -> bool:
-        """Draw a tile that stand-ins can be made from; False if they all have one."""
+        """Draw a tile that can stand in for missing ones; return False if all have one."""
         coarse = cover.number - COARSER
         if coarse <= self._overview_level:
             return False
@@ -172,7 +172,7 @@ class GroundLevels:
         return bool(above)
 
     def _work_on(self, number: int, missing: list[Place], goal: tuple[float, float]) -> None:
-        """Make the tiles nearest to a point, as much as one frame may; they leave the list."""
+        """Make the tiles nearest to a point within the budget of a frame, and remove them from the list."""
         effort = 0
         while missing and effort < EFFORT:
             place = _nearest(missing, level_scale(number, self.base), goal)
@@ -180,7 +180,7 @@ class GroundLevels:
             effort += self._add(number, place)
 
     def _add(self, number: int, place: Place) -> int:
-        """Make a tile, from the next finer level where that is at hand; returns the effort."""
+        """Make a tile, from the next finer level if cached; return the cost."""
         finer = self._levels.get(number + 1)
         if finer is not None:
             left, right, top, bottom = (round(at * TILE * RATIO) for at in _ends(*place))
@@ -216,7 +216,7 @@ class GroundLevels:
         surface.blit(self._scaled, (x.to_first, y.to_first), (0, 0, x.to_length, y.to_length))
 
     def _make_room(self, size: tuple[int, int]) -> None:
-        """Have surfaces to work on that are large enough for nearly any view of this size."""
+        """Allocate work surfaces that are large enough for nearly any view of this size."""
         width, height = size[0] + SLACK * RATIO * 2.0, size[1] + SLACK * RATIO * 2.0
         if self._scaled.get_width() < width or self._scaled.get_height() < height:
             self._scaled = pygame.Surface((math.ceil(width), math.ceil(height)), depth=32)
@@ -236,10 +236,10 @@ class GroundLevels:
         )
 
     def _stand_in(self, number: int, place: Place) -> pygame.Surface:
-        """A tile from the finest picture that there is of its place."""
+        """Return a tile from the finest cached picture of its area."""
         key = number, place
         if key not in self._stand_ins:
-            if len(self._stand_ins) >= TILES_KEPT:
+            if len(self._stand_ins) >= MAX_TILES:
                 self._stand_ins.clear()
             coarse, above = number - COARSER, (place[0] >> 2, place[1] >> 2)
             if coarse > self._overview_level and above in self._level(coarse).tiles:
@@ -264,7 +264,7 @@ class GroundLevels:
         return pygame.transform.smoothscale(self._overview.subsurface(area), (TILE, TILE))
 
     def _drawn_overview(self) -> tuple[pygame.Surface, int, Place]:
-        """The whole track as one small picture, with its level and where it begins."""
+        """Return the whole track as one small picture, with its level and origin."""
         lines = np.concatenate([self.track.inner, self.track.outer])
         low, high = lines.min(axis=0) - SURROUNDINGS, lines.max(axis=0) + SURROUNDINGS
         number = math.floor(2.0 * math.log2(OVERVIEW / float((high - low).max()) / self.base))
@@ -277,17 +277,17 @@ class GroundLevels:
 
 
 def level_scale(number: int, base: float = REST_SCALE) -> float:
-    """Pixels per unit."""
+    """Return the scale of a level [px per unit]."""
     return float(base * RATIO**number)
 
 
 def fitting_level(scale: float, base: float = REST_SCALE) -> int:
-    """The coarsest level that need not be enlarged much."""
+    """Return the coarsest level that needs no large enlargement."""
     return min(FINEST, math.ceil(2.0 * math.log2(scale / MAGNIFIED / base)))
 
 
 def _spans(view: View, scale: float) -> tuple[_Span, _Span]:
-    """Across and down, which pixels of a level cover a view."""
+    """Return the horizontal and vertical pixel ranges of a level that cover a view."""
     ratio = view.scale / scale
     width, height = view.size
     return (
@@ -297,7 +297,7 @@ def _spans(view: View, scale: float) -> tuple[_Span, _Span]:
 
 
 def _span(start: float, length: int, ratio: float) -> _Span:
-    """From a start that lies between pixels; of some pixels before it, one falls almost on a pixel of the window."""
+    """Return a pixel range from a fractional start, aligned to window pixels within `SLACK`."""
     if _same(ratio, 1.0):
         first = round(start)
         return _Span(first, first + length, 0, length)
@@ -308,12 +308,12 @@ def _span(start: float, length: int, ratio: float) -> _Span:
 
 
 def _same(scale: float, other: float) -> bool:
-    """So nearly that no pixel of a window moves."""
+    """Return True if two scales differ too little to move any pixel of a window."""
     return math.isclose(scale, other, rel_tol=1e-5)
 
 
 def _ends(column: int, row: int) -> tuple[int, int, int, int]:
-    """Left, right, top and bottom of a tile, in tiles."""
+    """Return left, right, top and bottom of a tile, in tiles."""
     return column, column + 1, row, row + 1
 
 
@@ -327,16 +327,16 @@ def _nearest(places: list[Place], scale: float, goal: tuple[float, float]) -> Pl
 
 
 def _at_least(surface: pygame.Surface, size: tuple[int, int]) -> pygame.Surface:
-    """A surface that is as large as the one given and as this size."""
+    """Return a surface that is at least as large as the given one and as this size."""
     width, height = map(max, surface.get_size(), size)
     return surface if (width, height) == surface.get_size() else pygame.Surface((width, height), depth=32)
 
 
 def _warm_up_scaling(source: pygame.Surface, target: pygame.Surface) -> None:
-    """Scale once in a way that takes more memory in between than any view will.
+    """Scale once with more intermediate memory than any view will need.
 
-    The C library then keeps that much at hand. Else it asks the system for fresh memory whenever a view takes more
-    than all before it, in every frame of a slow zoom: that is several times slower than the scaling itself.
+    The C library keeps that memory. Otherwise it asks the system for fresh memory whenever a view needs more than all
+    before it, in every frame of a slow zoom, which is several times slower than the scaling itself.
     """
     strip = source.subsurface((0, 0, 64, source.get_height()))
     pygame.transform.smoothscale(strip, target.get_size(), target)

@@ -16,7 +16,7 @@ import pytest
 from racer_env import RacerEnv
 from racer_env.engine import Driver, Simulation, Track, build_track, load_circuit
 from racer_viewer.render.camera import FAST_SCALE, REFERENCE_HEIGHT, REST_SCALE
-from racer_viewer.render.env_window import SIZE, EnvWindow, open_env_window
+from racer_viewer.render.env_window import SIZE, EnvRenderer, open_env_window
 from racer_viewer.ui.theme import ORDINARY
 
 WIDTH, HEIGHT = SIZE
@@ -35,7 +35,7 @@ def car_of(simulation: Simulation, **changes: Any) -> np.void:
     return row
 
 
-def picture_of(track: Track, car: np.void, window: EnvWindow | None = None) -> np.ndarray:
+def picture_of(track: Track, car: dict[str, Any], window: EnvRenderer | None = None) -> np.ndarray:
     picture = (window or open_env_window(False)).draw(track, car)
     assert picture is not None
     return picture
@@ -141,7 +141,7 @@ def dummy_display(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     pygame.display.quit()
 
 
-def click_close(window: EnvWindow) -> None:
+def click_close(window: EnvRenderer) -> None:
     assert window._screen is not None
     pygame.event.post(pygame.event.Event(pygame.WINDOWCLOSE, window=window._screen._window))
 
@@ -194,7 +194,7 @@ def test_a_window_draws_no_more_than_sixty_times_a_second(track: Track) -> None:
 
 @pytest.mark.usefixtures("dummy_display")
 def test_an_environment_goes_on_after_its_window_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[EnvWindow] = []
+    opened: list[EnvRenderer] = []
     monkeypatch.setattr(
         "racer_env.env.open_window", lambda visible: opened.append(open_env_window(visible)) or opened[0]
     )

@@ -123,7 +123,7 @@ def test_a_coarser_tile_made_from_finer_ones_shows_the_same(track: Track) -> Non
 
 
 def test_tiles_of_a_level_do_not_pile_up(large: Track, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "TILES_KEPT", 40)
+    monkeypatch.setattr(tiles, "MAX_TILES", 40)
     shown = GroundLevels(large)
     for x in range(-700, 700, 60):
         picture_of(shown, View(float(x), -370.0, 2.0, SIZE))

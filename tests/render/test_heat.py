@@ -6,7 +6,7 @@ import pytest
 
 from racer_env.engine import Track, load_circuit
 from racer_viewer.render.camera import View
-from racer_viewer.render.swarm_backdrop import HALF_LIFE, REFRESHED, Backdrop, Heat
+from racer_viewer.render.swarm_backdrop import HALF_LIFE, REFRESHED, Heat, SwarmBackdrop
 from racer_viewer.render.swarm_legend import heat_colours
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY
 
@@ -113,7 +113,7 @@ def test_heat_is_drawn_anew_only_a_few_times_a_second(
     made = []
     layer = heat.layer
     monkeypatch.setattr(heat, "layer", lambda *given: made.append(1) or layer(*given))
-    backdrop, surface = Backdrop(track, patient=True), pygame.Surface(VIEW.size, depth=32)
+    backdrop, surface = SwarmBackdrop(track, patient=True), pygame.Surface(VIEW.size, depth=32)
     for tick in range(60):
         add(heat, (10.0, 20.0))
         backdrop.draw(surface, VIEW, heat, COLOURS, tick)
@@ -122,7 +122,7 @@ def test_heat_is_drawn_anew_only_a_few_times_a_second(
 
 def test_heat_that_does_not_change_is_not_drawn_anew(track: Track, heat: Heat, monkeypatch: pytest.MonkeyPatch) -> None:
     add(heat, (10.0, 20.0), way=100.0)
-    backdrop, surface = Backdrop(track, patient=True), pygame.Surface(VIEW.size, depth=32)
+    backdrop, surface = SwarmBackdrop(track, patient=True), pygame.Surface(VIEW.size, depth=32)
     backdrop.draw(surface, VIEW, heat, COLOURS, 0)
     first = pygame.surfarray.array3d(surface)
     monkeypatch.setattr(heat, "layer", lambda *given: pytest.fail("drawn again"))

@@ -13,7 +13,7 @@ from racer_viewer.render.camera import Insets
 from racer_viewer.render.swarm import SwarmOptions, SwarmScene
 from racer_viewer.render.swarm_backdrop import REFRESHED, Heat
 from racer_viewer.render.swarm_legend import Legend, quality_colours
-from racer_viewer.render.swarm_motion import LONGEST_GLIDE, MARK_LIFE, MARKS, RECENT, TRAIL, SwarmMotion
+from racer_viewer.render.swarm_motion import MARK_LIFE, MARKS, MAX_GLIDE, RECENT, TRAIL, SwarmMotion
 from racer_viewer.run_history import SWARM_CAR, Swarm
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, Palette, Theme
 
@@ -69,7 +69,7 @@ def swarm(tick: int, *cars: dict[str, Any]) -> Swarm:
 
 def show(scene: SwarmScene, shown: Swarm) -> None:
     """Until all cars are where it says."""
-    for _ in range(LONGEST_GLIDE):
+    for _ in range(MAX_GLIDE):
         scene.tick(shown)
 
 

@@ -13,7 +13,7 @@ from racer_viewer.modes.screen import MENU_KEYS, AppContext, Key, ListScreen, Me
 from racer_viewer.modes.train.end import MoreStepsScreen
 from racer_viewer.modes.train.run_facts import RunFacts, RunScanner, best_policy, fastest_laps
 from racer_viewer.modes.waiting import BackgroundTask
-from racer_viewer.render.plots import SmallCurve
+from racer_viewer.render.plots import Sparkline
 from racer_viewer.training.run_folder import remove_run
 from racer_viewer.training.run_lock import running_learner
 from racer_viewer.ui.intents import Command, Controls, Intent
@@ -55,7 +55,7 @@ class RunsScreen(ListScreen):
         self._lookout, self._seen = RunScanner(app.data / "runs"), -1
         self._facts: list[RunFacts] = []
         self._marked: list[Path] = []
-        self._small = SmallCurve(app.theme)
+        self._small = Sparkline(app.theme)
         self._work: BackgroundTask[str] | None = None
         self._working = ""
         self.list.columns = COLUMNS
@@ -116,7 +116,7 @@ class RunsScreen(ListScreen):
     def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         facts, theme = self._chosen, self.app.theme
         if self._small.theme is not theme:
-            self._small = SmallCurve(theme)
+            self._small = Sparkline(theme)
         left = area.right + theme.px(30)
         width = surface.get_width() - left - theme.px(30)
         if facts is not None and width > theme.px(160):

@@ -1,4 +1,4 @@
-"""Panels over the picture: what the followed car does, gets and thinks, in figures, bars and traces."""
+"""Overlay panels: state, inputs, reward and policy of the followed car as numbers, bars and traces."""
 
 from racer_viewer.render.overlays.inputs import SPEED_UNITS
 from racer_viewer.render.overlays.overlays import OVERLAYS, Overlays

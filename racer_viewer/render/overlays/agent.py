@@ -1,4 +1,4 @@
-"""What the agent that drives makes of what it sees: what it expects, how sure it is, and what matters to it."""
+"""Agent panel: expected return, action spread and input sensitivity of the policy that drives the followed car."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from racer_viewer.render.overlays.panel import (
     ROW,
     SECONDS,
     TICKS,
-    CalmAxis,
     Floats,
-    Letters,
     Panel,
-    View,
+    PanelInput,
+    StableAxis,
+    TextPainter,
     blend,
     fill_bar,
     round_up,
@@ -29,10 +29,10 @@ from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour
 
 ACTIONS = ("steer", "throttle", "brake")
 OTHER_INPUTS = ("speed", "yaw", "steer", "lap", "centre")
-"""The inputs after the rays, in their order."""
+"""Names of the observation entries after the rays, in order."""
 ACTION_RANGES = np.array([2.0, 1.0, 1.0])
 INPUT_RANGES = np.array([1.0] * RAY_COUNT + [1.0, 2.0, 2.0, 1.0, 1.0])
-"""From the least to the greatest that an action or an input can be."""
+"""Width of the value range of each action and each observation entry."""
 TRACE_HEIGHT, TRACE_POINTS = 30, 90
 EXPECTED_HEIGHT = TRACE_HEIGHT + 6
 SPREAD_HEIGHT = (len(ACTIONS) + 1) * ROW + 4
@@ -41,44 +41,44 @@ HEIGHT = 2 * EDGE + ROW + EXPECTED_HEIGHT + SPREAD_HEIGHT + MATTERS_HEIGHT
 COMPACT_HEIGHT = 2 * EDGE + 2 * ROW + MATTERS_HEIGHT
 EMPTY_HEIGHT = 2 * EDGE + ROW - 3
 LABEL_WIDTH, FIGURE_WIDTH = 56, 44
-"""Left and right of the bars of the actions, at scale 1 [px]."""
+"""Space left and right of the action bars, at scale 1 [px]."""
 INPUT_LABEL_WIDTH, INPUT_FIGURE_WIDTH = 46, 20
-"""The same of the bars of the inputs."""
+"""Space left and right of the input bars, at scale 1 [px]."""
 FAN_WIDTH, FAN_GAP = 92, 10
-"""The fan of the rays, and what is free right of it, at scale 1 [px]."""
+"""Width of the ray fan and the gap to its right, at scale 1 [px]."""
 FAN_INNER, FAN_SPACE = 0.24, 0.16
-"""The hole of the fan, of its radius; and what is left free between two rays, of the angle between them."""
+"""Inner radius of the fan as a share of its radius; gap between two rays as a share of the angle between them."""
 LEVELS = 16
-"""Shades of a ray."""
-LEAST_SPREAD, LEAST_SHARE = 0.1, 0.2
-"""Where the axes end at least."""
+"""Number of shades of a ray."""
+MIN_SPREAD_REACH, MIN_SHARE_REACH = 0.1, 0.2
+"""Smallest reach of the spread and share axes."""
 SMOOTHING = 4
 
 
-class NobodyPanel(Panel):
-    """Where no agent drives."""
+class EmptyAgentPanel(Panel):
+    """Placeholder panel for a car that no agent drives."""
 
-    def __init__(self, letters: Letters) -> None:
+    def __init__(self, letters: TextPainter) -> None:
         super().__init__(letters, EMPTY_HEIGHT)
         self.letters.word(self.plate, "no agent drives this car", self.left, self.top, self.palette.faint)
 
 
 class AgentPanel(Panel):
-    """Compact, it has neither the trace of what is expected nor the spread of the actions."""
+    """Value, spread and sensitivity of a policy. The compact form omits the value trace and the action spread."""
 
     EVERY, PHASE = 4, 0
 
-    def __init__(self, letters: Letters, compact: bool) -> None:
+    def __init__(self, letters: TextPainter, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
         self.title("AGENT")
-        self.spread_axis, self.share_axis = CalmAxis(LEAST_SPREAD), CalmAxis(LEAST_SHARE, 1.0)
+        self.spread_axis, self.share_axis = StableAxis(MIN_SPREAD_REACH), StableAxis(MIN_SHARE_REACH, 1.0)
         top = self.top + self.row
         self._value_top = top
         letters.word(self.plate, "expects", self.left, top, self.palette.text)
         self._trace = None if compact else self._trace_frame(top)
         top += self.row if compact else self.px(EXPECTED_HEIGHT)
         self.spread_bars: list[pygame.Rect] = []
-        """Of steer, throttle and brake."""
+        """Bars of steer, throttle and brake."""
         self._spread_top = top
         if not compact:
             letters.word(self.plate, "spread of actions", self.left, top, self.palette.faint)
@@ -94,10 +94,10 @@ class AgentPanel(Panel):
             INPUT_LABEL_WIDTH,
             INPUT_FIGURE_WIDTH,
         )
-        """Of the inputs after the rays."""
+        """Bars of the observation entries after the rays."""
         self._rays: dict[tuple[int, int], tuple[pygame.Surface, tuple[int, int]]] = {}
 
-    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+    def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         thought = view.snapshot.insight
         if thought is None:
             return
@@ -117,7 +117,7 @@ class AgentPanel(Panel):
             self.letters.figure(board, known, end, top, self.palette.text, TEXT)
 
     def _draw_trace(self, board: pygame.Surface, frame: pygame.Rect, values: Floats) -> None:
-        """As high as the values of these seconds differ, and at least by a tenth of them."""
+        """Draw the value trace, scaled to its range in the shown seconds and at least to a tenth of its value."""
         points = values[:: TICKS // TRACE_POINTS]
         known = points[np.isfinite(points)]
         if len(known) < 2:
@@ -166,7 +166,7 @@ class AgentPanel(Panel):
     def _labelled_bars(
         self, names: tuple[str, ...], left: int, top: int, label_width: int, figure_width: int
     ) -> list[pygame.Rect]:
-        """Names on the plate and the places of their bars, one in each row, with room for a figure right of them."""
+        """Draw labels on the plate and return their bars, one per row, with space for a number at the right."""
         start = left + self.px(label_width)
         bars = []
         for row, name in enumerate(names):
@@ -177,11 +177,11 @@ class AgentPanel(Panel):
         return bars
 
     def _beside(self, bar: pygame.Rect) -> int:
-        """The top of small letters in the row of a bar."""
+        """Return the top of small text in the row of a bar."""
         return bar.centery - self.theme.line_height(TEXT_SMALL) // 2
 
     def _ray(self, number: int, level: int) -> tuple[pygame.Surface, tuple[int, int]]:
-        """A ray of the fan in one of its shades, and where it lies."""
+        """Return the sprite of a ray in one shade, and its position."""
         if (number, level) not in self._rays:
             colour = blend(self.palette.line, self.palette.accent, level / LEVELS)
             picture, (x, y) = _wedge(float(RAY_ANGLES[number]), self.px(FAN_WIDTH) / 2.0, colour)
@@ -190,17 +190,17 @@ class AgentPanel(Panel):
 
 
 def shares(thought: PolicyInsight) -> Floats:
-    """(14,) how much each input has to say now, all together 1.
+    """Return the share of each observation entry in the policy's sensitivity, (14,), summing to 1.
 
-    That is how far it could move the actions: what a change over the whole range of the input would do to each of
-    them, as part of the action's range, if all went on as it does here.
+    An entry's effect is the change of each action, relative to the action's range, for a change of the entry over its
+    whole range, extrapolated from the gradient at this observation.
     """
     effects = (np.abs(thought.sensitivity) / ACTION_RANGES[:, None]).sum(axis=0) * INPUT_RANGES
     return np.asarray(effects / max(float(effects.sum()), 1e-12), np.float64)
 
 
 def _wedge(angle: float, radius: float, colour: Colour) -> tuple[pygame.Surface, tuple[int, int]]:
-    """A smooth ray of the fan, and its place against the fan's middle; ahead is up, left is positive."""
+    """Return an anti-aliased ray sprite and its offset from the fan's centre; ahead is up, left is positive."""
     half = math.pi / (RAY_COUNT - 1) * (1.0 - FAN_SPACE) / 2.0
     turns = np.linspace(angle - half, angle + half, 7) + math.pi / 2.0
     arc = np.stack([np.cos(turns), -np.sin(turns)], axis=1) * radius

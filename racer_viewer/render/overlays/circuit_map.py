@@ -1,4 +1,4 @@
-"""The whole circuit, with a dot for every car."""
+"""Map panel: the whole circuit with a dot for every car."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pygame
 
 from racer_env.engine import Track
-from racer_viewer.render.overlays.panel import EDGE, WIDTH, Letters, Panel, View
+from racer_viewer.render.overlays.panel import EDGE, WIDTH, Panel, PanelInput, TextPainter
 from racer_viewer.snapshot import CarStyle
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour
 
@@ -17,29 +17,29 @@ ROAD: Colour = (196, 202, 198)
 ROAD_RIM: Colour = (10, 12, 14)
 ROAD_WIDTH, START_LENGTH = 4.5, 12.0
 DOT, FOLLOWED_DOT, RIM = 4.0, 5.5, 1.5
-"""Radii of cars and the width of the line around them, at scale 1 [px]."""
+"""Radii of the car dots and width of their outline, at scale 1 [px]."""
 SMOOTHING = 4
 POINT_DISTANCE = 1.0
-"""Of points along the road [px]."""
+"""Distance between points along the road [px]."""
 
 
 class CircuitMap(Panel):
-    """North is up. A ghost is hollow; the followed car is larger, rimmed brightly, and on top."""
+    """Map with north up. A ghost is hollow; the followed car is larger, has a bright outline and is drawn last."""
 
     EVERY, PHASE = 2, 1
 
-    def __init__(self, letters: Letters, compact: bool) -> None:
+    def __init__(self, letters: TextPainter, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
         self._track: Track | None = None
         self._empty = self.plate
         self._dots: dict[tuple[Colour, bool, bool], pygame.Surface] = {}
         self._scale = self._left = self._top = 0.0
 
-    def prepare(self, view: View) -> None:
+    def prepare(self, view: PanelInput) -> None:
         if view.snapshot.track is not self._track:
             self._show(view.snapshot.track)
 
-    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+    def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         snapshot = view.snapshot
         xs = np.rint(self._left + snapshot.cars["x"] * self._scale).astype(int).tolist()
         ys = np.rint(self._top - snapshot.cars["y"] * self._scale).astype(int).tolist()
@@ -52,11 +52,11 @@ class CircuitMap(Panel):
         board.fblits(placed)
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point of the track is on the panel."""
+        """Return the panel position of a track position."""
         return self._left + x * self._scale, self._top - y * self._scale
 
     def _show(self, track: Track) -> None:
-        """Another circuit: its line, its start, its name and its length."""
+        """Draw the road, start line, name and length of another circuit onto the plate."""
         self._track = track
         self.plate = self._empty.copy()
         name_top = self.size[1] - self.px(EDGE) - self.theme.line_height(TEXT_SMALL)
@@ -69,7 +69,7 @@ class CircuitMap(Panel):
         self.plate.blit(self._road(track), (0, 0))
 
     def _fit(self, track: Track, bottom: int) -> None:
-        """As large as there is room above `bottom`, in the middle."""
+        """Scale and centre the circuit in the space above `bottom`."""
         line = track.centreline.points(np.linspace(0.0, track.length, 512))
         low, high = line.min(axis=0), line.max(axis=0)
         wide, tall = (high - low).tolist()
@@ -81,7 +81,7 @@ class CircuitMap(Panel):
         self._top = self.top + inset + height / 2.0 + middle_y * self._scale
 
     def _road(self, track: Track) -> pygame.Surface:
-        """The road and the start line, drawn larger and shrunk for smooth edges."""
+        """Draw the road and the start line, supersampled for smooth edges."""
         canvas = pygame.Surface((self.size[0] * SMOOTHING, self.size[1] * SMOOTHING), pygame.SRCALPHA, 32)
         canvas.fill((*ROAD_RIM, 0))
         line = track.centreline.points(np.arange(0.0, track.length, POINT_DISTANCE / self._scale))
@@ -111,7 +111,7 @@ class CircuitMap(Panel):
 
 
 def _dot(colour: Colour, hollow: bool, rim: Colour, radius: float, rim_width: float) -> pygame.Surface:
-    """A disc with a rim, of an odd width so that it has a middle."""
+    """Return a disc with an outline; its width is odd, so that it has a centre pixel."""
     reach = math.ceil(radius + rim_width)
     side = 2 * reach + 1
     canvas = pygame.Surface((side * SMOOTHING, side * SMOOTHING), pygame.SRCALPHA, 32)

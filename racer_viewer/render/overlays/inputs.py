@@ -1,6 +1,4 @@
-"""The speedometer.
-
-What the driver asks for against what the car makes of it."""
+"""Speed panel, and inputs panel: requested against actual steering, throttle and brake."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ from racer_viewer.render.overlays.panel import (
     INPUT_TICKS,
     ROW,
     Floats,
-    Letters,
     Panel,
-    View,
+    PanelInput,
+    TextPainter,
     blend,
     fill_bar,
     fill_signed_bar,
@@ -25,23 +23,23 @@ from racer_viewer.timing import signed
 from racer_viewer.ui.theme import TEXT_SMALL, Colour
 
 SPEED_UNITS = {"units/s": 1.0, "km/h": 3.6, "mph": 2.236936}
-"""What a speed of 1 unit/s is; a unit is a metre."""
+"""Conversion factors from units/s; one unit is one metre."""
 SPEED_HEIGHT, SPEED_COMPACT_HEIGHT = 70, 44
 DIGITS, COMPACT_DIGITS = 62, 44
-"""Heights of letters at scale 1 [px]."""
+"""Text heights of the speed, at scale 1 [px]."""
 SEGMENTS = 16
 SEGMENT_GAP = 2
 LOWEST_SEGMENT = 0.3
-"""Height of the first segment, of that of the last."""
+"""Height of the first segment relative to the last."""
 SMOOTHING = 4
 
 
 class SpeedPanel(Panel):
-    """Digits, and a ramp of segments up to the top speed. Compact, it is lower and its ramp has no figures."""
+    """Speed as digits and as a ramp of segments up to the top speed. The compact form is lower and unlabelled."""
 
     EVERY, PHASE = 2, 1
 
-    def __init__(self, letters: Letters, compact: bool) -> None:
+    def __init__(self, letters: TextPainter, compact: bool) -> None:
         super().__init__(letters, SPEED_COMPACT_HEIGHT if compact else SPEED_HEIGHT)
         self._digits = COMPACT_DIGITS if compact else DIGITS
         self._digits_end = self.left + letters.figure_width("000", self._digits)
@@ -51,12 +49,12 @@ class SpeedPanel(Panel):
         self._unit_top = self.size[1] - self.px(EDGE - 1) - small
         bottom = self._unit_top - self.px(3)
         self.ramp = pygame.Rect(left, self.top, self.right - left, bottom - self.top)
-        """Where the segments are; its whole width is the top speed."""
+        """Area of the segments; its full width is the top speed."""
         self.plate.blit(_ramp(self.ramp.size, self.palette.line), self.ramp)
         self._lit = _ramp(self.ramp.size, self.palette.accent)
         self._scale = not compact
 
-    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+    def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         speed, factor = float(view.snapshot.car["speed"]), SPEED_UNITS[view.units]
         self.letters.figure(
             board, f"{speed * factor:.0f}", self._digits_end, self._digits_top, self.palette.text, self._digits
@@ -70,7 +68,7 @@ class SpeedPanel(Panel):
 
 
 def _ramp(size: tuple[int, int], colour: Colour) -> pygame.Surface:
-    """Segments side by side, each higher than the one before, with smooth edges."""
+    """Return segments side by side, each higher than the one before, with smooth edges."""
     width, height = size[0] * SMOOTHING, size[1] * SMOOTHING
     canvas = pygame.Surface((width, height), pygame.SRCALPHA, 32)
     canvas.fill((*colour, 0))
@@ -88,22 +86,22 @@ TRACE_HEIGHT = 46
 COMPACT_HEIGHT = 2 * EDGE + 4 * ROW
 HEIGHT = COMPACT_HEIGHT + TRACE_HEIGHT + 6
 LABEL_WIDTH, FIGURE = 60, "+100 %"
-"""Room for names at scale 1 [px], and the widest figure right of a bar."""
+"""Width of the labels at scale 1 [px], and the widest number right of a bar."""
 MARKER = 5
-"""Width of the mark of what was asked for, at scale 1 [px]."""
+"""Width of the marker of the requested value, at scale 1 [px]."""
 RAW_SHADE = 0.45
-"""How much of its colour the trace of what was asked for has."""
+"""Opacity of the trace of requested values."""
 
 
 class InputsPanel(Panel):
-    """A bar for each input, with a hollow mark at what was asked for, and traces. Compact, it has no traces.
+    """Bar per input with a hollow marker at the requested value, and traces. The compact form has no traces.
 
-    In the traces right is up; the brake goes down from the middle.
+    In the traces, steering right is up and braking goes down from the middle.
     """
 
     EVERY, PHASE = 3, 0
 
-    def __init__(self, letters: Letters, compact: bool) -> None:
+    def __init__(self, letters: TextPainter, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
         self.colours: tuple[Colour, ...] = (self.palette.accent, self.palette.good, self.palette.bad)
         self.title("INPUTS")
@@ -111,7 +109,7 @@ class InputsPanel(Panel):
         left = self.left + self.px(LABEL_WIDTH)
         width = self.right - letters.figure_width(FIGURE) - self.px(4) - left
         self.bars = [self.bar_in_row(left, self._row_top(row), width) for row in range(len(NAMES))]
-        """Places of the bars of steer, throttle and brake; right of the middle is steering to the right."""
+        """Bars of steer, throttle and brake; steering to the right fills right of the middle."""
         for row, (name, bar) in enumerate(zip(NAMES, self.bars, strict=True)):
             letters.word(self.plate, name, self.left, self._row_top(row), self.palette.text)
             letters.word_to(self.plate, "%", self.right, self._row_top(row), self.palette.faint)
@@ -121,22 +119,22 @@ class InputsPanel(Panel):
         self.plate.fill(self.palette.faint, (steer.centerx, steer.top - self.px(2), 1, steer.height + 2 * self.px(2)))
         self._trace = None if compact else self._trace_frame()
 
-    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+    def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         car = view.snapshot.car
         done = float(car["steer"]), float(car["throttle"]), float(car["brake"])
         asked = car["action"].tolist()
         fill_signed_bar(board, self.bars[0], done[0], self.colours[0])
         for row in (1, 2):
             fill_bar(board, self.bars[row], done[row], self.colours[row])
-        for row, (bar, value, wish) in enumerate(zip(self.bars, done, asked, strict=True)):
+        for row, (bar, value, requested) in enumerate(zip(self.bars, done, asked, strict=True)):
             text = signed(100.0 * value, 0) if row == 0 else f"{100.0 * value:.0f}"
             self.letters.figure(board, text, self._figure_end, self._row_top(row), self.palette.text)
-            self._draw_marker(board, bar, (wish + 1.0) / 2.0 if row == 0 else wish)
+            self._draw_marker(board, bar, (requested + 1.0) / 2.0 if row == 0 else requested)
         if self._trace is not None:
             self._draw_traces(board, self._trace, view.history.asked, view.history.done)
 
     def _draw_legend(self) -> None:
-        """Filled: the car. Hollow: the driver."""
+        """Draw the legend: a filled marker for the car, a hollow one for the driver."""
         right = self.right
         for word, hollow in (("asked", True), ("car", False)):
             self.letters.word_to(self.plate, word, right, self.top, self.palette.faint)
@@ -161,7 +159,7 @@ class InputsPanel(Panel):
         return frame
 
     def _draw_traces(self, board: pygame.Surface, frame: pygame.Rect, asked: Floats, done: Floats) -> None:
-        """Thin and dark what was asked for, bright what the car did."""
+        """Draw requested values thin and dark, actual values bright."""
         half = (frame.height - self.px(3)) / 2.0
         xs = (frame.left + np.arange(INPUT_TICKS) * ((frame.width - 1) / (INPUT_TICKS - 1))).tolist()
         for rows, shade, width in ((asked, RAW_SHADE, 1), (done, 1.0, self.px(1.5))):

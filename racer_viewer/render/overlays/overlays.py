@@ -1,10 +1,8 @@
-"""Where the panels lie: two columns at the edges of the window, the middle stays free.
+"""The set of overlay panels and their layout: two columns at the window's edges, with the middle free.
 
-A panel lies in its home column if there is room, else in the other one. Where not all fit, the least important are
-made compact, one after another; if they do not fit even so, the least important are left out.
-
-
-All panels: which are shown, where, and what they remember."""
+A panel goes into its home column if it fits there, else into the other one. If not all panels fit, the least important
+ones become compact one by one; if that is not enough, the least important ones are left out.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +11,10 @@ from dataclasses import dataclass
 
 import pygame
 
-from racer_viewer.render.overlays.agent import AgentPanel, NobodyPanel
+from racer_viewer.render.overlays.agent import AgentPanel, EmptyAgentPanel
 from racer_viewer.render.overlays.circuit_map import CircuitMap
 from racer_viewer.render.overlays.inputs import InputsPanel, SpeedPanel
-from racer_viewer.render.overlays.panel import WIDTH, History, Letters, Panel, View
+from racer_viewer.render.overlays.panel import WIDTH, History, Panel, PanelInput, TextPainter
 from racer_viewer.render.overlays.physics import PhysicsPanel
 from racer_viewer.render.overlays.reward import RewardPanel
 from racer_viewer.render.overlays.timing import COMPACT_ROWS, ROWS, GapsPanel, TimingPanel
@@ -24,21 +22,21 @@ from racer_viewer.snapshot import Snapshot
 from racer_viewer.ui.theme import MARGIN, Theme
 
 IMPORTANCE = ("timing", "speed", "map", "gaps", "inputs", "reward", "agent", "physics")
-"""The first are left out last."""
+"""Panels by importance; the last ones are left out first."""
 LEFT = ("timing", "gaps", "inputs", "physics", "speed")
-"""At home in the left column, from top to bottom; the others are at home in the right one."""
+"""Panels with their home in the left column, from top to bottom; the others have it in the right column."""
 RIGHT = ("reward", "agent", "map")
-FROM_BELOW = ("speed", "map")
-"""These lie at the bottom of their column."""
+AT_BOTTOM = ("speed", "map")
+"""Panels at the bottom of their column."""
 GAP = 8
-"""Between two panels, at scale 1 [px]."""
+"""Gap between two panels, at scale 1 [px]."""
 COLUMN_SHARE = 0.3
-"""Of the window's width that a column and its margin may take."""
+"""Share of the window's width that a column and its margin may take."""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """A panel that is to be shown, and its height in both forms [px]."""
+class PanelRequest:
+    """Panel to be placed, with its height in both forms [px]."""
 
     name: str
     full: int
@@ -46,15 +44,15 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Place:
+class PanelPlacement:
     name: str
     compact: bool
     rect: pygame.Rect
 
 
 @dataclass(frozen=True)
-class Room:
-    """The window, and the width of a column [px]."""
+class PanelArea:
+    """Window size and column width [px]."""
 
     window: tuple[int, int]
     width: int
@@ -63,29 +61,29 @@ class Room:
 
     @property
     def height(self) -> int:
-        """Of a column, with one gap more than needed, so that every panel can bring its own."""
+        """Height of a column plus one gap, so that each panel can count its own gap."""
         return self.window[1] - 2 * self.margin + self.gap
 
 
-def arrange(wishes: Iterable[Wish], room: Room) -> list[Place]:
-    """The places of as many of the panels as there is room for, in the order of `LEFT` and `RIGHT`."""
-    ranked = sorted(wishes, key=lambda wish: IMPORTANCE.index(wish.name))
+def arrange(requests: Iterable[PanelRequest], room: PanelArea) -> list[PanelPlacement]:
+    """Return the placements of as many panels as fit, in the order of `LEFT` and `RIGHT`."""
+    ranked = sorted(requests, key=lambda panel: IMPORTANCE.index(panel.name))
     for kept in range(len(ranked), 0, -1):
         for compact in range(kept + 1):
-            small = {wish.name for wish in ranked[kept - compact : kept]}
-            heights = {wish.name: wish.compact if wish.name in small else wish.full for wish in ranked[:kept]}
+            small = {panel.name for panel in ranked[kept - compact : kept]}
+            heights = {panel.name: panel.compact if panel.name in small else panel.full for panel in ranked[:kept]}
             columns = _columns(heights, room)
             if columns is not None:
                 return [
-                    Place(name, name in small, rect)
+                    PanelPlacement(name, name in small, rect)
                     for side, names in enumerate(columns)
                     for name, rect in _stack(names, heights, _left_edge(side, room), room)
                 ]
     return []
 
 
-def _columns(heights: dict[str, int], room: Room) -> tuple[list[str], list[str]] | None:
-    """The names in the left and in the right column; None if they do not fit."""
+def _columns(heights: dict[str, int], room: PanelArea) -> tuple[list[str], list[str]] | None:
+    """Return the panel names of the left and right column, or None if they do not fit."""
     columns: tuple[list[str], list[str]] = [], []
     free = [room.height, room.height]
     for name, height in heights.items():
@@ -98,21 +96,21 @@ def _columns(heights: dict[str, int], room: Room) -> tuple[list[str], list[str]]
     return columns
 
 
-def _left_edge(side: int, room: Room) -> int:
+def _left_edge(side: int, room: PanelArea) -> int:
     return room.margin if side == 0 else room.window[0] - room.margin - room.width
 
 
-def _stack(names: Sequence[str], heights: dict[str, int], left: int, room: Room) -> list[tuple[str, pygame.Rect]]:
-    """The panels of one column."""
+def _stack(names: Sequence[str], heights: dict[str, int], left: int, room: PanelArea) -> list[tuple[str, pygame.Rect]]:
+    """Return the rectangles of the panels of one column."""
     order = [name for name in (*LEFT, *RIGHT) if name in names]
     placed: list[tuple[str, pygame.Rect]] = []
     top, bottom = room.margin, room.window[1] - room.margin
     for name in order:
-        if name not in FROM_BELOW:
+        if name not in AT_BOTTOM:
             placed.append((name, pygame.Rect(left, top, room.width, heights[name])))
             top += heights[name] + room.gap
     for name in order:
-        if name in FROM_BELOW:
+        if name in AT_BOTTOM:
             bottom -= heights[name]
             placed.append((name, pygame.Rect(left, bottom, room.width, heights[name])))
             bottom -= room.gap
@@ -120,10 +118,10 @@ def _stack(names: Sequence[str], heights: dict[str, int], left: int, room: Room)
 
 
 OVERLAYS = ("timing", "map", "inputs", "reward", "agent", "physics")
-LEAST_SCALE = 0.5
-"""Letters that would have to be smaller than this are not drawn at all."""
+MIN_SCALE = 0.5
+"""Smallest text scale; panels that would need smaller text are not drawn."""
 
-_PANELS: dict[str, Callable[[Letters, bool], Panel]] = {
+_PANELS: dict[str, Callable[[TextPainter, bool], Panel]] = {
     "timing": TimingPanel,
     "speed": SpeedPanel,
     "map": CircuitMap,
@@ -135,45 +133,44 @@ _PANELS: dict[str, Callable[[Letters, bool], Panel]] = {
 
 
 class Overlays:
-    """The panels of one theme. With the timing come the speed and, in a race, the gaps.
+    """Panels in one theme. The timing panel brings the speed panel and, in a race, the gaps panel.
 
-    Where a window is too narrow for a column of panels at the scale of the theme, they are drawn at the scale that
-    fits; `layout` says what happens where it is too low.
+    If the window is too narrow for a column at the theme's scale, the panels are drawn at the scale that fits.
 
-    patient: every panel is drawn anew in every frame, for pictures and films.
+    patient: redraw every panel in every frame, for screenshots and films.
     """
 
     def __init__(self, theme: Theme, patient: bool = False) -> None:
         self.theme, self._patient = theme, patient
         self.history = History()
-        self._letters = Letters(theme)
+        self._letters = TextPainter(theme)
         self._panels: dict[tuple[str, bool, int], Panel] = {}
-        self._places: list[Place] = []
+        self._places: list[PanelPlacement] = []
         self._arranged_for: tuple[object, ...] = ()
 
     def with_theme(self, theme: Theme) -> Overlays:
-        """The same past in another look."""
+        """Return overlays in another theme with the same history."""
         other = Overlays(theme, self._patient)
         other.history = self.history
         return other
 
     def tick(self, snapshot: Snapshot) -> None:
-        """Once per tick of the simulation, whether anything is shown or not."""
+        """Record a snapshot; called once per simulation tick, whether panels are shown or not."""
         self.history.tick(snapshot)
 
     def draw(
         self, surface: pygame.Surface, snapshot: Snapshot, shown: Collection[str], units: str = "units/s"
     ) -> list[pygame.Rect]:
-        """The rectangles that are covered, in the order drawn. Names that are not of `OVERLAYS` are for others."""
+        """Draw the shown panels and return their rectangles; names that are not in `OVERLAYS` are ignored."""
         names = _names(shown, snapshot)
-        kinds = {name: _kind(name, snapshot) for name in names}
+        kinds = {name: _variant(name, snapshot) for name in names}
         wanted = (surface.get_size(), id(snapshot.track), *kinds.items())
         if wanted != self._arranged_for:
             self._places = self._arrange(surface.get_size(), kinds)
             self._arranged_for = wanted
             for panel in self._panels.values():
                 panel.forget()
-        view = View(snapshot, self.history, units)
+        view = PanelInput(snapshot, self.history, units)
         for place in self._places:
             panel = self._panel(place.name, place.compact, kinds[place.name])
             if self._patient:
@@ -181,30 +178,30 @@ class Overlays:
             panel.draw(surface.subsurface(place.rect), view)
         return [place.rect for place in self._places]
 
-    def _arrange(self, window: tuple[int, int], kinds: dict[str, int]) -> list[Place]:
+    def _arrange(self, window: tuple[int, int], kinds: dict[str, int]) -> list[PanelPlacement]:
         margin = self.theme.px(MARGIN)
         scale = min(self.theme.scale, (int(window[0] * COLUMN_SHARE) - margin) / (WIDTH + 1))
-        if scale < LEAST_SCALE:
+        if scale < MIN_SCALE:
             return []
         if scale != self._letters.theme.scale:
             fitting = self.theme if scale == self.theme.scale else Theme(scale, self.theme.palette)
-            self._letters, self._panels = Letters(fitting), {}
+            self._letters, self._panels = TextPainter(fitting), {}
         theme = self._letters.theme
-        wishes = [
-            Wish(name, *(self._panel(name, compact, kind).size[1] for compact in (False, True)))
+        requests = [
+            PanelRequest(name, *(self._panel(name, compact, kind).size[1] for compact in (False, True)))
             for name, kind in kinds.items()
         ]
-        return arrange(wishes, Room(window, theme.px(WIDTH), margin, theme.px(GAP)))
+        return arrange(requests, PanelArea(window, theme.px(WIDTH), margin, theme.px(GAP)))
 
     def _panel(self, name: str, compact: bool, kind: int) -> Panel:
         key = name, compact, kind
         if key not in self._panels:
-            self._panels[key] = _made(name, compact, kind, self._letters)
+            self._panels[key] = _make_panel(name, compact, kind, self._letters)
         return self._panels[key]
 
 
 def _names(shown: Collection[str], snapshot: Snapshot) -> list[str]:
-    """Of the panels that are to be shown."""
+    """Return the names of the panels to draw."""
     names = [name for name in OVERLAYS if name in shown]
     if "timing" in names:
         names.append("speed")
@@ -213,16 +210,16 @@ def _names(shown: Collection[str], snapshot: Snapshot) -> list[str]:
     return names
 
 
-def _kind(name: str, snapshot: Snapshot) -> int:
-    """What the size of a panel depends on: the number of rows, or whether there is anything to show."""
+def _variant(name: str, snapshot: Snapshot) -> int:
+    """Return the panel's size variant: the number of rows, or 1 if the agent panel has content."""
     if name == "gaps":
         return min(ROWS, len(snapshot.gaps) - 1)
     return int(name == "agent" and snapshot.insight is not None)
 
 
-def _made(name: str, compact: bool, kind: int, letters: Letters) -> Panel:
+def _make_panel(name: str, compact: bool, kind: int, letters: TextPainter) -> Panel:
     if name == "gaps":
         return GapsPanel(letters, min(COMPACT_ROWS, kind) if compact else kind)
     if name == "agent" and not kind:
-        return NobodyPanel(letters)
+        return EmptyAgentPanel(letters)
     return _PANELS[name](letters, compact)

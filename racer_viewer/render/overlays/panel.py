@@ -1,10 +1,4 @@
-"""How far an axis goes: round figures that change seldom.
-
-Words and figures of one theme.
-
-What the followed car did in the last seconds.
-
-What all panels have: a plate with everything that does not move, and a board to draw the rest on."""
+"""Base of all overlay panels: a plate with the static parts, and helpers for text, bars, axes and recent history."""
 
 from __future__ import annotations
 
@@ -20,15 +14,15 @@ from racer_viewer.snapshot import Snapshot
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
 
 STEPS = (1.0, 2.0, 5.0, 10.0)
-PATIENCE = 180
-"""So many looks at small values, three seconds of frames, before an axis gets shorter."""
+SHRINK_FRAMES = 180
+"""Number of frames with small values, three seconds, before an axis gets shorter."""
 _ROUNDING = 1.0 + 1e-9
 
 
-class CalmAxis:
-    """An axis from 0 to `reach`, which is 1, 2 or 5 times a power of ten.
+class StableAxis:
+    """Axis from 0 to `reach`, which is 1, 2 or 5 times a power of ten.
 
-    It gets longer at once, so that nothing is ever cut off, and shorter only when nothing has needed it for a while.
+    It gets longer at once, so that no value is cut off, and shorter only after `SHRINK_FRAMES` frames without need.
     """
 
     def __init__(self, least: float, most: float = math.inf) -> None:
@@ -37,16 +31,16 @@ class CalmAxis:
         self._waited = 0
 
     def cover(self, largest: float) -> float:
-        """Look at the largest value that is to be shown now; returns the reach."""
+        """Update the axis for the largest value shown now, and return the reach."""
         wanted = min(self.most, max(self.least, round_up(largest)))
         self._waited = self._waited + 1 if wanted < self.reach else 0
-        if wanted > self.reach or self._waited >= PATIENCE:
+        if wanted > self.reach or self._waited >= SHRINK_FRAMES:
             self.reach, self._waited = wanted, 0
         return self.reach
 
 
 def round_up(value: float) -> float:
-    """The least of 1, 2, 5 times a power of ten that is no less; 0 for 0."""
+    """Return the smallest of 1, 2 or 5 times a power of ten that is not below the value; 0 for 0."""
     if not 0.0 < value < math.inf:
         return 0.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -56,11 +50,11 @@ def round_up(value: float) -> float:
 SIGNS = "+−±"
 
 
-class Letters:
-    """Sets words and figures on a board.
+class TextPainter:
+    """Text and number drawing in one theme.
 
-    Figures are set sign by sign, all digits at the same distance and to the right: a number that changes every tick
-    does not jump, and each glyph is rendered once.
+    Numbers are drawn right-aligned, glyph by glyph with equal digit widths, so that a number that changes every tick
+    does not jump and each glyph is rendered once.
     """
 
     def __init__(self, theme: Theme) -> None:
@@ -76,14 +70,14 @@ class Letters:
     def word_to(
         self, board: pygame.Surface, text: str, right: int, top: int, colour: Colour, size: int = TEXT_SMALL
     ) -> None:
-        """A word that ends at `right`."""
+        """Draw text that ends at `right`."""
         drawn = self.theme.text(text, size, colour)
         board.blit(drawn, (right - drawn.get_width(), top))
 
     def figure(
         self, board: pygame.Surface, text: str, right: int, top: int, colour: Colour, size: int = TEXT_SMALL
     ) -> None:
-        """A number that ends at `right`."""
+        """Draw a number that ends at `right`."""
         glyphs = self._glyphs.get((size, colour))
         if glyphs is None:
             glyphs = self._glyphs[size, colour] = {}
@@ -100,7 +94,7 @@ class Letters:
         return sum(self._pitch(sign, size) for sign in text)
 
     def fitted(self, text: str, width: int, size: int = TEXT_SMALL) -> str:
-        """As much of a text as there is room for; what is cut off is marked."""
+        """Return the text, shortened with an ellipsis to the width; results are cached."""
         key = text, width, size
         if key not in self._fitted:
             self._fitted[key] = self.theme.truncate(text, width, size)
@@ -110,7 +104,7 @@ class Letters:
         return self.theme.font(size).render(sign, colour), self._pitch(sign, size)
 
     def _pitch(self, sign: str, size: int) -> int:
-        """Distance from one sign to the next [px]."""
+        """Return the advance width of a character [px]."""
         alike = next((kind for kind in ("0123456789", SIGNS) if sign in kind), sign)
         return max(self.theme.width(each, size) for each in alike)
 
@@ -122,11 +116,13 @@ Floats = NDArray[np.float64]
 
 
 class History:
-    """One row a tick, the newest last; rows from before the first tick are 0.
+    """Recent values of the followed car, one row per tick with the newest last; rows before the first tick are 0.
 
-    rewards: (360, 6) components. values: (360,) the return that the agent expected, NaN where nothing was expected.
-    speeds: (360,) [units/s]. asked, done: (120, 3) steer, throttle and brake of the driver and of the car.
-    ticks: how many there are, more than the arrays hold after a while.
+    rewards: (360, 6) reward components.
+    values: (360,) return that the agent expected, NaN if there was none.
+    speeds: (360,) [units/s].
+    asked, done: (120, 3) steer, throttle and brake as requested by the driver and as applied by the car.
+    ticks: number of ticks recorded, which may exceed the array length.
     """
 
     def __init__(self) -> None:
@@ -139,7 +135,7 @@ class History:
         self._focus = self._step = -1
 
     def tick(self, snapshot: Snapshot) -> None:
-        """Take in the next tick; of another car, another track or a new episode it is the first."""
+        """Record a tick; another car, another track or a new episode clears the history first."""
         car = snapshot.car
         step = int(car["step_count"])
         if snapshot.track is not self._track or snapshot.focus != self._focus or step < self._step:
@@ -166,18 +162,18 @@ def _push(rows: Floats, newest: object) -> None:
 
 
 WIDTH = 232
-"""Of every panel, at scale 1 [px]."""
+"""Panel width at scale 1 [px]."""
 ROW = 16
-"""From one line of small letters to the next, at scale 1 [px]."""
+"""Row pitch of small text at scale 1 [px]."""
 EDGE = 9
-"""Free at the top and at the bottom, at scale 1 [px]."""
+"""Space above and below the content at scale 1 [px]."""
 BAR = 8
-"""Thickness of a bar, at scale 1 [px]."""
+"""Bar thickness at scale 1 [px]."""
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """What panels show. units: in which speeds are given, of `speed.SPEED_UNITS`."""
+class PanelInput:
+    """Data that panels draw. units: key of `SPEED_UNITS`."""
 
     snapshot: Snapshot
     history: History
@@ -185,16 +181,16 @@ class View:
 
 
 class Panel:
-    """A panel of fixed size, `height` at scale 1 [px].
+    """Panel of fixed size; `height` is given at scale 1 [px].
 
-    Places are in pixels of the panel; `left` and `right` bound what is in it. What nobody can read 60 times a second
-    is drawn anew only in every so many frames, `EVERY`; `PHASE` spreads such panels over different frames.
+    Positions are in panel pixels; `left` and `right` bound the content. A panel whose values need no 60 updates per
+    second is redrawn every `EVERY` frames; `PHASE` spreads such panels over different frames.
     """
 
     EVERY = 1
     PHASE = 0
 
-    def __init__(self, letters: Letters, height: float) -> None:
+    def __init__(self, letters: TextPainter, height: float) -> None:
         self.letters, self.theme, self.palette = letters, letters.theme, letters.theme.palette
         self.px = self.theme.px
         self.size = self.px(WIDTH), self.px(height)
@@ -204,8 +200,8 @@ class Panel:
         self._drawn: pygame.Surface | None = None
         self._age: int | None = None
 
-    def draw(self, board: pygame.Surface, view: View) -> None:
-        """Onto a board of the panel's size."""
+    def draw(self, board: pygame.Surface, view: PanelInput) -> None:
+        """Draw the panel onto a surface of its size."""
         self.prepare(view)
         if self.EVERY == 1:
             board.blit(self.plate, (0, 0))
@@ -214,16 +210,16 @@ class Panel:
             board.blit(self._recently_drawn(view), (0, 0))
 
     def forget(self) -> None:
-        """What was drawn is out of date: the panel was not shown for a while."""
+        """Discard the cached picture, because the panel was hidden for a while."""
         self._age = None
 
-    def prepare(self, view: View) -> None:
-        """Bring the plate up to date, where something on it changes seldom."""
+    def prepare(self, view: PanelInput) -> None:
+        """Update the parts of the plate that change rarely."""
 
-    def draw_moving(self, board: pygame.Surface, view: View) -> None:
-        """What differs from frame to frame, onto a board that has the plate on it."""
+    def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
+        """Draw what changes from frame to frame onto a surface that shows the plate."""
 
-    def _recently_drawn(self, view: View) -> pygame.Surface:
+    def _recently_drawn(self, view: PanelInput) -> pygame.Surface:
         if self._drawn is None:
             self._drawn = pygame.Surface(self.size, pygame.SRCALPHA, 32)
         if self._age is None or self._age >= self.EVERY:
@@ -235,32 +231,32 @@ class Panel:
         return self._drawn
 
     def title(self, text: str, note: str = "") -> None:
-        """On the plate, in the first row."""
+        """Draw the title and a note in the first row of the plate."""
         self.letters.word(self.plate, text, self.left, self.top, self.palette.faint)
         self.letters.word_to(self.plate, note, self.right, self.top, self.palette.faint)
 
     def bar_in_row(self, left: int, top: int, width: int) -> pygame.Rect:
-        """The place of a bar in the middle of the row that starts at `top`."""
+        """Return a bar, vertically centred in the row that starts at `top`."""
         middle = top + self.theme.line_height(TEXT_SMALL) // 2
         return pygame.Rect(left, middle - self.bar_height // 2, width, self.bar_height)
 
     def groove(self, bar: pygame.Rect) -> None:
-        """On the plate: where a bar can be."""
+        """Draw the background of a bar onto the plate."""
         self.plate.fill(self.palette.line, bar)
 
 
 def fill_bar(board: pygame.Surface, bar: pygame.Rect, share: float, colour: Colour) -> None:
-    """From the left, so much of its length."""
+    """Fill a share of the bar from the left."""
     board.fill(colour, (bar.left, bar.top, round(bar.width * min(1.0, max(0.0, share))), bar.height))
 
 
 def fill_signed_bar(board: pygame.Surface, bar: pygame.Rect, share: float, colour: Colour) -> None:
-    """From the middle, to the right if positive; ±1 is the end."""
+    """Fill the bar from the middle, to the right if positive; ±1 reaches the end."""
     length = round(bar.width / 2 * min(1.0, abs(share)))
     board.fill(colour, (bar.centerx if share > 0.0 else bar.centerx - length, bar.top, length, bar.height))
 
 
 def blend(a: Colour, b: Colour, share: float) -> Colour:
-    """A colour between two; 0 is the first."""
+    """Return a mix of two colours; share 0 is the first."""
     red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
     return red, green, blue

@@ -1,4 +1,4 @@
-"""Surface, slip and forces of the followed car."""
+"""Physics panel: surface, slip and forces of the followed car."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ from racer_env.engine.car import (
     TRACTION_AT_REST,
 )
 from racer_viewer.render.overlays.inputs import SPEED_UNITS
-from racer_viewer.render.overlays.panel import EDGE, ROW, Letters, Panel, View, blend, fill_bar
+from racer_viewer.render.overlays.panel import EDGE, ROW, Panel, PanelInput, TextPainter, blend, fill_bar
 from racer_viewer.timing import signed
 from racer_viewer.ui.theme import TEXT_SMALL, Colour
 
 SURFACES = ("road", "runoff", "shoulder")
-"""By surface code."""
+"""Surface names by surface code."""
 FORCES = ("engine", "brake", "drag")
 FORCE_REACH = 60.0
-"""Where the bars end [kN]."""
+"""Force at the end of a bar [kN]."""
 KILO = 1000.0
 MOTIONS = ("slip", "yaw", "along", "to left", "friction")
 LABEL_WIDTH, MOTION_END, FIGURE = 50, 96, "00.0 kN"
-"""Room for names, where the figures of the motion end, at scale 1 [px]; and the widest figure right of a bar."""
+"""Width of the labels and right end of the motion values, at scale 1 [px]; and the widest number right of a bar."""
 PICTURE_WIDTH, PICTURE_HEIGHT = 70, 92
-"""At scale 1 [px]."""
+"""Size of the car picture at scale 1 [px]."""
 HEIGHT = 2 * EDGE + (1 + len(MOTIONS) + len(FORCES)) * ROW + 10
 COMPACT_HEIGHT = 2 * EDGE + (1 + 1 + len(FORCES)) * ROW
 CAR_LENGTH, CAR_WIDTH, WHEEL_LENGTH, WHEEL_WIDTH = 38, 19, 11, 5
-"""Of the picture, at scale 1 [px]."""
+"""Sizes in the car picture at scale 1 [px]."""
 CAR_PLACE = 0.66
-"""How far down in the picture the car's middle is."""
+"""Vertical position of the car's centre as a share of the picture's height."""
 ARROW = 58.0
-"""Length at top speed, at scale 1 [px]."""
+"""Length of the velocity arrow at top speed, at scale 1 [px]."""
 FRICTION_ARROW, FRICTION_REACH = 30.0, 300.0
-"""Longest arrow at scale 1 [px], and what it stands for [kN]."""
+"""Longest friction arrow at scale 1 [px], and the force it stands for [kN]."""
 
 
 @dataclass(frozen=True)
 class Forces:
-    """On the car [kN]. Engine forwards, brake and drag backwards; drag has the rolling resistance in it.
+    """Forces on the car [kN]: engine forwards, brake and drag backwards; drag includes rolling resistance.
 
-    friction: of the tyres across the car, to the left if positive; what takes it around a bend.
+    friction: lateral tyre force, positive to the left; it turns the car around a bend.
     """
 
     engine: float
@@ -68,7 +68,7 @@ class Forces:
 
 
 def forces_on(car: Any) -> Forces:
-    """By the formulas of `racer_env.engine.car`: what resists only stops a car, and does nothing when it stands."""
+    """Return the forces by the formulas of `racer_env.engine.car`: resistance stops a car but never pushes it back."""
     speed, surface = float(car["speed"]), int(car["surface"])
     factor = SPEED_FACTOR[surface]
     brake, drag = float(car["brake"]) * BRAKE_FORCE, DRAG * speed * speed / factor + ROLLING_RESISTANCE
@@ -82,18 +82,18 @@ def forces_on(car: Any) -> Forces:
 
 
 def along_and_left(car: Any) -> tuple[float, float]:
-    """Speeds where the car points, and across [units/s]."""
+    """Return the longitudinal speed and the lateral speed to the left [units/s]."""
     vx, vy, heading = float(car["vx"]), float(car["vy"]), float(car["heading"])
     sin, cos = math.sin(heading), math.cos(heading)
     return vx * cos + vy * sin, -vx * sin + vy * cos
 
 
 class PhysicsPanel(Panel):
-    """Figures, bars, and the car from above with its way. Compact, it has the surface, the slip and the forces."""
+    """Numbers, bars, and a top view with velocity and friction. The compact form has surface, slip and forces only."""
 
     EVERY, PHASE = 3, 1
 
-    def __init__(self, letters: Letters, compact: bool) -> None:
+    def __init__(self, letters: TextPainter, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
         self._compact = compact
         self.title("PHYSICS")
@@ -109,7 +109,7 @@ class PhysicsPanel(Panel):
         left = self.left + self.px(LABEL_WIDTH)
         width = self.right - letters.figure_width(FIGURE) - self.px(4) - left
         self.bars = [self.bar_in_row(left, force_top + row * self.row, width) for row in range(len(FORCES))]
-        """Of engine, brake and drag."""
+        """Bars of engine, brake and drag."""
         for name, bar in zip(FORCES, self.bars, strict=True):
             letters.word(self.plate, name, self.left, self._beside(bar), self.palette.text)
             letters.word_to(self.plate, "kN", self.right, self._beside(bar), self.palette.faint)
@@ -120,14 +120,14 @@ class PhysicsPanel(Panel):
             self.right - self.px(PICTURE_WIDTH) // 2, self._motion_top + self.px(PICTURE_HEIGHT * CAR_PLACE)
         )
 
-    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+    def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         car = view.snapshot.car
         surface = int(car["surface"])
         colour = (
             self.palette.good if surface == ROAD else self.palette.accent if surface == SHOULDER else self.palette.bad
         )
-        said = f"{SURFACES[surface]}, grip {100.0 * GRIP[surface]:.0f} %"
-        self.letters.word_to(board, said, self.right, self.top, colour)
+        surface_text = f"{SURFACES[surface]}, grip {100.0 * GRIP[surface]:.0f} %"
+        self.letters.word_to(board, surface_text, self.right, self.top, colour)
         forces = forces_on(car)
         self._draw_forces(board, forces)
         self._draw_figure(board, 0, f"{math.degrees(float(car['slip_angle'])):.1f}", "°")
@@ -158,7 +158,7 @@ class PhysicsPanel(Panel):
             self.letters.figure(board, f"{value:.1f}", self._force_end, self._beside(bar), self.palette.text)
 
     def _draw_car(self, board: pygame.Surface, car: Any) -> None:
-        """From above, heading up, its wheels as they are steered."""
+        """Draw the car from above, heading up, with steered front wheels."""
         x, y = self._middle
         wheel = float(car["steer"]) * MAX_WHEEL_ANGLE / (1.0 + STEERING_FADE * float(car["speed"]))
         front, side = self.px(CAR_LENGTH) * 0.3, self.px(CAR_WIDTH) * 0.5
@@ -169,7 +169,7 @@ class PhysicsPanel(Panel):
         pygame.draw.rect(board, blend(self.palette.panel[:3], self.palette.faint, 0.5), body, border_radius=self.px(4))
 
     def _draw_arrow(self, board: pygame.Surface, way: pygame.Vector2, colour: Colour) -> None:
-        """From the middle of the car."""
+        """Draw an arrow from the car's centre."""
         width = self.px(2)
         if way.length() < 4.0 * width:
             return
@@ -180,14 +180,14 @@ class PhysicsPanel(Panel):
         pygame.draw.polygon(board, colour, (end, head + across, head - across))
 
     def _beside(self, bar: pygame.Rect) -> int:
-        """The top of small letters in the row of a bar."""
+        """Return the top of small text in the row of a bar."""
         return bar.centery - self.theme.line_height(TEXT_SMALL) // 2
 
 
 def _draw_box(
     board: pygame.Surface, colour: Colour, middle: tuple[float, float], width: int, length: int, turn: float
 ) -> None:
-    """A box that points up, turned to the right [rad]."""
+    """Draw a box that points up, rotated clockwise by `turn` [rad]."""
     ahead = pygame.Vector2(math.sin(turn), -math.cos(turn)) * (length / 2.0)
     right = pygame.Vector2(math.cos(turn), math.sin(turn)) * (width / 2.0)
     corners = [pygame.Vector2(middle) + ahead * a + right * b for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))]

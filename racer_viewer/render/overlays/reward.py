@@ -1,4 +1,4 @@
-"""The six parts of the reward: in this tick, in the last seconds, and in the whole episode."""
+"""Reward panel: the reward components in this tick, in the last seconds and in the whole episode."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from racer_viewer.render.overlays.panel import (
     ROW,
     SECONDS,
     TICKS,
-    CalmAxis,
     Floats,
     History,
-    Letters,
     Panel,
-    View,
+    PanelInput,
+    StableAxis,
+    TextPainter,
     blend,
     fill_signed_bar,
 )
@@ -32,23 +32,23 @@ GRAPH_HEIGHT = 54
 COMPACT_HEIGHT = 2 * EDGE + (len(NAMES) + 2) * ROW + 2
 HEIGHT = COMPACT_HEIGHT + GRAPH_HEIGHT + 6
 LABEL_WIDTH, SUM_WIDTH = 80, 56
-"""Left and right of the bars, at scale 1 [px]."""
-LEAST_REACH = 1e-4
-"""Of the axis, reward per tick."""
+"""Space left and right of the bars, at scale 1 [px]."""
+MIN_REACH = 1e-4
+"""Smallest reach of the axis, reward per tick."""
 
 
 class RewardPanel(Panel):
-    """Bars and the stacked graph share one axis, whose ends are given. Compact, it has no graph."""
+    """Bars and a stacked graph on one axis with labelled ends. The compact form has no graph."""
 
     EVERY, PHASE = 3, 2
 
-    def __init__(self, letters: Letters, compact: bool) -> None:
+    def __init__(self, letters: TextPainter, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
-        self.axis = CalmAxis(LEAST_REACH)
+        self.axis = StableAxis(MIN_REACH)
         self.title("REWARD", "sum")
         left, width = self.left + self.px(LABEL_WIDTH), self.right - self.left - self.px(LABEL_WIDTH + SUM_WIDTH)
         self.bars = [self.bar_in_row(left, self._row_top(row), width // 2 * 2) for row in range(len(NAMES) + 1)]
-        """Places of the bars, the last is that of the total; the middle is 0."""
+        """Bars of the components, then of the total; the middle is 0."""
         for row, (name, bar) in enumerate(zip((*NAMES, "total"), self.bars, strict=True)):
             if row < len(NAMES):
                 swatch = pygame.Rect(self.left, bar.top, self.bar_height, self.bar_height)
@@ -58,12 +58,12 @@ class RewardPanel(Panel):
         first, last = self.bars[0], self.bars[-1]
         self.plate.fill(self.palette.faint, (first.centerx, first.top, 1, last.bottom - first.top))
         self.graph = None if compact else self._graph_frame()
-        """Place of the stacked graph; its middle is 0."""
+        """Area of the stacked graph; its middle is 0."""
 
-    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+    def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         parts = view.snapshot.car["components"].tolist()
         columns = stacked_columns(view.history)
-        reach = self.axis.cover(_largest(np.vstack([columns, view.snapshot.car["components"][None]])))
+        reach = self.axis.cover(_stacked_reach(np.vstack([columns, view.snapshot.car["components"][None]])))
         label = f"tick ±{reach:.{max(0, -math.floor(math.log10(reach)))}f}"
         drawn = self.theme.text(label, TEXT_SMALL, self.palette.faint)
         board.blit(drawn, (self.bars[0].centerx - drawn.get_width() // 2, self.top))
@@ -92,7 +92,7 @@ class RewardPanel(Panel):
         return frame
 
     def _draw_graph(self, board: pygame.Surface, frame: pygame.Rect, columns: Floats) -> None:
-        """Each part on top of those before it, what is positive upwards and what is negative downwards."""
+        """Stack the components, positive ones upwards and negative ones downwards."""
         edges = [frame.left + number * frame.width // COLUMNS for number in range(COLUMNS + 1)]
         half = frame.height // 2
         for sign in (1.0, -1.0):
@@ -110,9 +110,9 @@ class RewardPanel(Panel):
 
 
 def stacked_columns(history: History) -> Floats:
-    """(90, 6): means over four ticks each; the newest column may have fewer.
+    """Return means over four ticks each, (90, 6); the newest column may cover fewer ticks.
 
-    Columns begin at every fourth tick of the episode, so that they only move on and never change when they are full.
+    Columns start at every fourth tick of the episode, so that a full column only moves and never changes.
     """
     rewards = history.rewards
     begun = history.ticks % TICKS_PER_COLUMN
@@ -121,7 +121,7 @@ def stacked_columns(history: History) -> Floats:
     return np.vstack([columns, rewards[-begun:].mean(axis=0)[None]]) if begun else columns
 
 
-def _largest(parts: Floats) -> float:
-    """How far the parts of any row reach when stacked, up or down."""
+def _stacked_reach(parts: Floats) -> float:
+    """Return the largest stacked height of any row, up or down."""
     up, down = np.maximum(parts, 0.0).sum(axis=1).max(), np.minimum(parts, 0.0).sum(axis=1).min()
     return float(max(up, -down))

@@ -1,6 +1,4 @@
-"""Who is how far ahead or behind.
-
-Times of the followed car: this lap, last, best, delta and sectors."""
+"""Timing panel of the followed car: lap, last, best, delta and sectors; and the gaps panel of a race."""
 
 from __future__ import annotations
 
@@ -9,29 +7,29 @@ from collections.abc import Sequence
 
 import pygame
 
-from racer_viewer.render.overlays.panel import EDGE, ROW, Letters, Panel, View, blend
+from racer_viewer.render.overlays.panel import EDGE, ROW, Panel, PanelInput, TextPainter, blend
 from racer_viewer.snapshot import Snapshot
 from racer_viewer.timing import NO_TIME, SECTORS, Sector, Timing, lap_time, signed, signed_time
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour
 
 ROWS, COMPACT_ROWS = 7, 3
-"""The most cars that are listed."""
+"""Maximum number of listed cars."""
 DOT = 4
-"""Radius at scale 1 [px]."""
+"""Dot radius at scale 1 [px]."""
 
 
 class GapsPanel(Panel):
-    """A row for each of the nearest cars, from the one farthest ahead; this car's place among all of them above."""
+    """Position in the race, and a row for each of the nearest cars from the one farthest ahead."""
 
     EVERY, PHASE = 4, 2
 
-    def __init__(self, letters: Letters, rows: int) -> None:
+    def __init__(self, letters: TextPainter, rows: int) -> None:
         super().__init__(letters, 2 * EDGE + (rows + 1) * ROW - 2)
         self._rows = rows
         self.title("GAPS s")
         self._figure_width = letters.figure_width("+00.00")
 
-    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+    def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         snapshot, gaps = view.snapshot, view.snapshot.gaps
         ahead = sum(gap < 0.0 for number, gap in enumerate(gaps) if number != snapshot.focus)
         self.letters.word_to(board, f"place {ahead + 1} of {len(gaps)}", self.right, self.top, self.palette.text)
@@ -49,32 +47,32 @@ class GapsPanel(Panel):
 
 
 def nearest(gaps: Sequence[float], focus: int, rows: int) -> list[int]:
-    """Numbers of the other cars with the smallest gaps, from the one farthest ahead; unknown gaps come last."""
+    """Return the indices of the cars with the smallest gaps, farthest ahead first and unknown gaps last."""
     others = [number for number in range(len(gaps)) if number != focus]
-    near = sorted(others, key=lambda number: _known_or_last(abs(gaps[number])))[:rows]
-    return sorted(near, key=lambda number: _known_or_last(gaps[number]))
+    near = sorted(others, key=lambda number: _unknown_last(abs(gaps[number])))[:rows]
+    return sorted(near, key=lambda number: _unknown_last(gaps[number]))
 
 
-def _known_or_last(gap: float) -> float:
+def _unknown_last(gap: float) -> float:
     return gap if math.isfinite(gap) else math.inf
 
 
 HEIGHT, COMPACT_HEIGHT = 132, 66
 LAP_TIME_SIZE = 44
-"""Height of letters at scale 1 [px]."""
+"""Text height of the lap time at scale 1 [px]."""
 FIELDS_TOP, CELLS_TOP, CELL_HEIGHT, CELL_GAP = 44, 86, 36, 5
-"""Of last, best and delta, and of the sectors, at scale 1 [px]."""
+"""Top of last, best and delta; top, height and gap of the sector cells, at scale 1 [px]."""
 CELL_TINT = 0.28
-"""How much of good or bad there is in the colour of a cell."""
+"""Share of the good or bad colour in the background of a cell."""
 FIELDS = ("LAST s", "BEST s", "DELTA s")
 
 
 class TimingPanel(Panel):
-    """Compact, it has only the lap, its time and the delta."""
+    """Lap time, reference times and sectors. The compact form has lap, time and delta only."""
 
     EVERY, PHASE = 2, 0
 
-    def __init__(self, letters: Letters, compact: bool) -> None:
+    def __init__(self, letters: TextPainter, compact: bool) -> None:
         super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
         self._compact = compact
         self._cell_gap = self.px(CELL_GAP)
@@ -95,8 +93,8 @@ class TimingPanel(Panel):
         self._empty = self.plate
         self._shown: tuple[object, ...] = ()
 
-    def prepare(self, view: View) -> None:
-        """All but the lap time changes at gates only."""
+    def prepare(self, view: PanelInput) -> None:
+        """Redraw everything but the lap time, which changes at gates only."""
         timing = _timing(view.snapshot)
         shown = timing.lap, timing.last, timing.best, timing.delta, timing.sectors
         if shown != self._shown:
@@ -104,18 +102,18 @@ class TimingPanel(Panel):
             self.plate = self._empty.copy()
             self._show(timing)
 
-    def draw_moving(self, board: pygame.Surface, view: View) -> None:
+    def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         time = lap_time(_timing(view.snapshot).lap_ticks)
         self.letters.figure(board, time, self._time_end, self.top, self.palette.text, LAP_TIME_SIZE)
 
     def _show(self, timing: Timing) -> None:
-        """Lap, last, best, delta and sectors, onto the plate."""
+        """Draw lap, last, best, delta and sectors onto the plate."""
         lap_end = self.left + self.theme.width("LAP ", TEXT_SMALL) + self.letters.figure_width("00", TEXT)
         lap_top = self._on_baseline(TEXT)
         self.letters.figure(self.plate, str(timing.lap), lap_end, lap_top, self.palette.text, TEXT)
         delta = NO_TIME if timing.delta is None else signed_time(timing.delta)
         top = self._row(0) if self._compact else self._row(1)
-        self.letters.figure(self.plate, delta, self.right, top, self._verdict(timing.delta), TEXT)
+        self.letters.figure(self.plate, delta, self.right, top, self._difference_colour(timing.delta), TEXT)
         if self._compact:
             return
         for ticks, end in zip((timing.last, timing.best), self._ends, strict=False):
@@ -127,10 +125,10 @@ class TimingPanel(Panel):
             self._show_sector(number, end, sector)
 
     def _show_sector(self, number: int, end: int, sector: Sector) -> None:
-        """Its time, and by how much it differs from the one to beat."""
+        """Draw a sector's time and its difference to the best."""
         cell = pygame.Rect(end - self._cell_width, self.px(CELLS_TOP), self._cell_width, self.px(CELL_HEIGHT))
         difference = None if sector.now is None or sector.best is None else sector.now - sector.best
-        colour = self._verdict(difference)
+        colour = self._difference_colour(difference)
         ground = self.palette.line if difference is None else blend(self.palette.panel[:3], colour, CELL_TINT)
         pygame.draw.rect(self.plate, ground, cell, border_radius=self.px(4))
         inset, upper = self.px(6), cell.top + self.px(5)
@@ -141,8 +139,8 @@ class TimingPanel(Panel):
         if difference is not None:
             self.letters.figure(self.plate, signed_time(difference), cell.right - inset, upper + self.px(14), colour)
 
-    def _verdict(self, difference: int | None) -> Colour:
-        """The colour of a difference; as fast as the best is good."""
+    def _difference_colour(self, difference: int | None) -> Colour:
+        """Return the colour of a difference; equal to the best counts as good."""
         if difference is None:
             return self.palette.faint
         return self.palette.bad if difference > 0 else self.palette.good
@@ -151,12 +149,12 @@ class TimingPanel(Panel):
         return self.px(FIELDS_TOP) + number * self.px(15)
 
     def _on_baseline(self, size: int) -> int:
-        """The top of letters of this size that stand on the line of the lap time."""
+        """Return the top of text of this size on the baseline of the lap time."""
         return self._baseline - self.theme.font(size).get_ascent()
 
 
 def _timing(snapshot: Snapshot) -> Timing:
-    """As the mode tells it, or else what the car knows by itself."""
+    """Return the snapshot's timing, or the car's own lap counters if it has none."""
     if snapshot.timing is not None:
         return snapshot.timing
     car = snapshot.car

@@ -1,8 +1,8 @@
-"""Charts of training runs, drawn from their `Curves`."""
+"""Charts of training runs."""
 
 from racer_viewer.render.plots.chart import Chart
 from racer_viewer.render.plots.curves_view import CurvesView
 from racer_viewer.render.plots.figures import CHARTS, charts_of
-from racer_viewer.render.plots.small_curve import SmallCurve
+from racer_viewer.render.plots.sparkline import Sparkline
 
-__all__ = ["CHARTS", "Chart", "CurvesView", "SmallCurve", "charts_of"]
+__all__ = ["CHARTS", "Chart", "CurvesView", "Sparkline", "charts_of"]

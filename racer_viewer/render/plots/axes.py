@@ -1,8 +1,4 @@
-"""Round figures for axes, and how figures are written.
-
-How far the value axis goes, so that a few strange values do not flatten all others.
-
-From values to pixels and back."""
+"""Axes of a chart: round ticks and number formats, value limits that ignore outliers, and the mapping to pixels."""
 
 from __future__ import annotations
 
@@ -16,19 +12,19 @@ from numpy.typing import NDArray
 
 STEPS = (1.0, 2.0, 5.0, 10.0)
 PARTS = 5
-"""An axis ends at whole fifths of the distance between ticks."""
+"""Number of parts of a tick interval at which an axis may end."""
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 MINUTE = 60.0
-"""[s]"""
+"""Length of a minute [s]."""
 DIGITS = 3
-"""Of a figure that is read, not of one on an axis."""
-LEAST_PLAIN = 1e-5
-"""Figures with a finer resolution are written with a power of ten."""
+"""Significant digits of a value that is read, as opposed to an axis label."""
+MIN_PLAIN_RESOLUTION = 1e-5
+"""Finest resolution written without an exponent."""
 _ROUNDING = 1e-9
 
 
 def tick_step(extent: float, most: int) -> float:
-    """The distance between ticks, 1, 2 or 5 times a power of ten, so that there are at most so many intervals."""
+    """Return a tick interval of 1, 2 or 5 times a power of ten with at most `most` intervals."""
     if not 0.0 < extent < math.inf:
         return 1.0
     least = extent / max(1, most)
@@ -37,15 +33,15 @@ def tick_step(extent: float, most: int) -> float:
 
 
 def ticks_within(low: float, high: float, step: float) -> list[float]:
-    """The multiples of the step from low to high."""
+    """Return the multiples of the step from low to high."""
     first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)
     return [number * step for number in range(first, last + 1)]
 
 
 def rounded_limits(low: float, high: float, most: int) -> tuple[float, float, float]:
-    """Limits that are no further out than they have to be for being round, and the distance of the ticks.
+    """Return the tightest round limits and the tick interval.
 
-    There are at most so many intervals between ticks, and at least two ticks.
+    There are at most `most` tick intervals and at least two ticks.
     """
     if high <= low:
         margin = 0.05 * abs(low) or 1.0
@@ -58,7 +54,7 @@ def rounded_limits(low: float, high: float, most: int) -> tuple[float, float, fl
 
 
 def quantity(value: float, resolution: float) -> str:
-    """As 1.2M, 200k, 7.5, −0.002 or 2e-5: as many decimals as a difference of `resolution` needs."""
+    """Format a value as 1.2M, 200k, 7.5, −0.002 or 2e-5, with the decimals that a difference of `resolution` needs."""
     if abs(value) < resolution * 1e-6:
         return "0"
     size, sign = abs(value), "−" if value < 0.0 else ""
@@ -66,21 +62,21 @@ def quantity(value: float, resolution: float) -> str:
         if size >= unit * (1.0 - _ROUNDING):
             text = f"{size / unit:.{_decimals(resolution / unit)}f}"
             return sign + (text.rstrip("0").rstrip(".") if "." in text else text) + letter
-    if resolution < LEAST_PLAIN * (1.0 - _ROUNDING):
+    if resolution < MIN_PLAIN_RESOLUTION * (1.0 - _ROUNDING):
         exponent = math.floor(math.log10(size) + _ROUNDING)
         return f"{sign}{size / 10.0**exponent:.{_decimals(resolution / 10.0**exponent)}f}e{exponent}"
     return f"{sign}{size:.{_decimals(resolution)}f}"
 
 
 def figure(value: float) -> str:
-    """With three digits, as 25.2k, 7.03 or 0.00231."""
+    """Format a value with three digits, as 25.2k, 7.03 or 0.00231."""
     if not value:
         return "0"
     return quantity(value, 10.0 ** (math.floor(math.log10(abs(value))) - DIGITS + 1))
 
 
 def seconds(value: float) -> str:
-    """A lap time, as 6.65 or 1:02.45."""
+    """Format a lap time, as 6.65 or 1:02.45."""
     return _clock(value, 2)
 
 
@@ -90,7 +86,7 @@ def percent(value: float) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """How values are written. tick: on an axis, with the distance of the ticks. read: alone. name: after the latter."""
+    """Number format of a quantity. tick: on an axis, given the interval. read: alone. name: unit after the latter."""
 
     tick: Callable[[float, float], str]
     read: Callable[[float], str]
@@ -126,23 +122,23 @@ Floats = NDArray[np.float64]
 Limits = Callable[[Floats], tuple[float, float]]
 
 LAP_ROOM = 0.35
-"""Of the best lap time: laps that are slower by this are always shown."""
+"""Margin above the best lap time, as a share of it, within which laps are always shown."""
 LAP_SPREAD = 4.0
-"""Times what the middle lap is slower than the best: such laps are shown, too."""
+"""Multiple of the median's distance to the best lap up to which laps are shown."""
 INNER = 0.05
-"""The share of figures at either end that may be strange."""
+"""Share of values at either end that may be outliers."""
 FENCE = 1.5
-"""How far beyond the others a figure may lie and still be shown, of the extent of the others."""
+"""Distance beyond the other values, as a multiple of their extent, up to which a value is shown."""
 
 
 def lap_limits(times: Floats) -> tuple[float, float]:
-    """From the best lap to those that are slower than most; one that took ten times as long is outside."""
+    """Return limits from the best lap to laps slower than most; a lap ten times as long is outside."""
     best, middle = float(times.min()), float(np.quantile(times, 0.5, method="lower"))
     return best, min(float(times.max()), best + max(LAP_SPREAD * (middle - best), LAP_ROOM * best))
 
 
 def figure_limits(values: Floats) -> tuple[float, float]:
-    """All values but those that are far from nearly all others."""
+    """Return limits that contain all values but outliers."""
     low, high = (float(each) for each in np.quantile(values, (INNER, 1.0 - INNER)))
     reach = FENCE * (high - low)
     if not reach:
@@ -155,7 +151,7 @@ def all_values(values: Floats) -> tuple[float, float]:
 
 
 def span_of(*steps: Floats) -> tuple[float, float]:
-    """From 0 to the last steps; where nothing is in the first half, from the first."""
+    """Return the span from 0 to the last step, or from the first step if the first half is empty."""
     there = [each for each in steps if len(each)]
     if not there:
         return 0.0, 1.0
@@ -165,14 +161,16 @@ def span_of(*steps: Floats) -> tuple[float, float]:
 
 
 BEYOND = 3.0
-"""Points further outside than this, of the height of the frame, are brought here: nobody sees where they are."""
+"""Clamp of points outside the frame, as a multiple of its height."""
 
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """frame: where the values are, in pixels of the chart. span: steps from left to right.
+    """Mapping between values and pixels.
 
-    inset: from the edge of the frame to the ends of the axes [px], so that what is there can be seen.
+    frame: plot area in pixels of the chart.
+    span: steps from left to right.
+    inset: distance from the edge of the frame to the ends of the axes [px], so that values there stay visible.
     """
 
     frame: pygame.Rect
@@ -182,12 +180,12 @@ class Axes:
     inset: int = 0
 
     def xs(self, steps: Floats) -> Floats:
-        """[px]"""
+        """Return the pixel columns of steps."""
         first, last = self.span
         return self.frame.left + self.inset + (steps - first) * (self._width / (last - first))
 
     def ys(self, values: Floats) -> Floats:
-        """[px]"""
+        """Return the pixel rows of values."""
         share = np.clip((values - self.low) / (self.high - self.low), -BEYOND, 1.0 + BEYOND)
         ys: Floats = self.frame.bottom - 1 - self.inset - share * (self.frame.height - 1 - 2 * self.inset)
         return ys
@@ -201,7 +199,7 @@ class Axes:
         return self.frame.bottom - 1 - self.inset - share * (self.frame.height - 1 - 2 * self.inset)
 
     def steps_at(self, x: float) -> float:
-        """At a pixel, at the ends if it is outside."""
+        """Return the steps at a pixel column, clamped to the span."""
         first, last = self.span
         share = (x - self.frame.left - self.inset) / self._width
         return first + min(1.0, max(0.0, share)) * (last - first)
@@ -211,5 +209,5 @@ class Axes:
         return max(1, self.frame.width - 1 - 2 * self.inset)
 
     def outside(self, values: Floats) -> Floats:
-        """1 for those above the frame, -1 for those below, 0 for the others and for what is missing."""
+        """Return 1 for values above the frame, -1 for values below it, and 0 for others and missing ones."""
         return np.where(values > self.high, 1.0, np.where(values < self.low, -1.0, 0.0))

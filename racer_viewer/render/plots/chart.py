@@ -1,4 +1,4 @@
-"""One pair of axes, drawn once and shown many times."""
+"""Chart: one pair of axes with its content, drawn once and shown many times."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.axes import Axes, quantity, rounded_limits, tick_step, ticks_within
 from racer_viewer.render.plots.drawing import (
-    APART,
     COARSE,
     FINE,
+    FLAG_DISTANCE,
     LANE,
     dashed,
     draw_areas,
@@ -21,47 +21,48 @@ from racer_viewer.render.plots.drawing import (
     draw_flags,
     draw_line,
     draw_poles,
-    placed,
+    placed_marks,
     stepped,
 )
-from racer_viewer.render.plots.series import Content, Dots, Line, Stack, moving_average, moving_averages, stacked
+from racer_viewer.render.plots.series import ChartLine, Content, Dots, Stack, moving_average, moving_averages, stacked
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
 
 Floats = NDArray[np.float64]
 
 TICK_TEXT = 16
-"""Height of the letters at the axes at scale 1 [px]."""
+"""Text height of the axis labels at scale 1 [px]."""
 EDGE = 6
-"""Free at the top and at the bottom, at scale 1 [px]."""
+"""Space above and below at scale 1 [px]."""
 TICK_WIDTH, TICK_HEIGHT = 52, 30
-"""What a tick wants at least on either axis, at scale 1 [px]."""
-LEGEND_FROM = 150
-"""Charts lower than this have no room for a legend, at scale 1 [px]."""
+"""Smallest tick interval on either axis at scale 1 [px]."""
+MIN_LEGEND_HEIGHT = 150
+"""Smallest chart height with a legend at scale 1 [px]."""
 RAW_SHADE, AREA_SHADE, ARROW_SHADE = 0.38, 0.62, 0.7
-"""How much of its colour has what is behind something else."""
+"""Colour share of elements in the background."""
 FRAME_SHADE, GRID_SHADE = 0.28, 0.7
-"""How much of the colour of lines they have."""
-MOST_SMOOTHING = 0.99
-LEAST_OUTLINED = 3.0
-"""Areas that are nowhere higher than so many times the width of an outline have none."""
+"""Share of the line colour in the frame and the grid."""
+MAX_SMOOTHING = 0.99
+MIN_OUTLINED_HEIGHT = 3.0
+"""Smallest height of an area that has an outline, as a multiple of the outline's width."""
 LINE_WIDTH, RAW_WIDTH, OUTLINE_WIDTH = 1.9, 1.0, 1.0
 DOT_RADIUS = 1.6
-"""At scale 1 [px]."""
+"""Dot radius at scale 1 [px]."""
 ARROW = 4
-"""Of a thing outside the frame, at scale 1 [px]."""
+"""Size of the arrow for values outside the frame, at scale 1 [px]."""
 INSET = 3
-"""From the edge of the frame to the ends of the axes, at scale 1 [px]."""
+"""Distance from the edge of the frame to the ends of the axes, at scale 1 [px]."""
 SWATCH = 8
-"""Of a legend, at scale 1 [px]."""
+"""Size of a legend swatch at scale 1 [px]."""
 
 
 class Chart:
-    """The picture of a content, of so many pixels.
+    """Picture of a content in a given size.
 
-    span: steps at both ends. smoothing: weight of the past in moving averages, 0 to 0.99. What is far from all else
-    may lie outside the frame; a small arrow at its edge shows where.
+    span: steps at both ends.
+    smoothing: weight of the past in moving averages, 0 to 0.99.
+    at_once: draw the whole picture now; otherwise it is empty and `draw_part` draws it piece by piece.
 
-    at_once: else the picture is empty, and is drawn by as many calls of `draw_part` as it takes.
+    Outliers may lie outside the frame; a small arrow at its edge marks them.
     """
 
     def __init__(
@@ -74,21 +75,21 @@ class Chart:
         at_once: bool = True,
     ) -> None:
         self.theme, self.content = theme, content
-        self.smoothing = min(MOST_SMOOTHING, max(0.0, smoothing))
-        self._smooth: dict[Line | Stack, Floats] = {}
+        self.smoothing = min(MAX_SMOOTHING, max(0.0, smoothing))
+        self._smooth: dict[ChartLine | Stack, Floats] = {}
         self.picture = theme.panel(*size)
         self.axes, self._value_step = self._fitted_axes(size, span)
-        self.marks = placed(content.marks, self.axes, theme.px(APART))
+        self.marks = placed_marks(content.marks, self.axes, theme.px(FLAG_DISTANCE))
         self._parts = self._drawn_parts()
         while at_once and self.draw_part():
             pass
 
     def draw_part(self) -> bool:
-        """The next part of the picture, at most a millisecond or so; False when it is whole."""
+        """Draw the next part of the picture, about a millisecond of work; return False when it is complete."""
         return next(self._parts, False)
 
-    def smoothed(self, line: Line) -> Floats:
-        """What is drawn of a line in the first place."""
+    def smoothed(self, line: ChartLine) -> Floats:
+        """Return the values drawn in the foreground for a line."""
         if not line.smooth or not self.smoothing:
             return line.ys
         if line not in self._smooth:
@@ -102,7 +103,7 @@ class Chart:
         return self._smooth[stack]
 
     def _drawn_parts(self) -> Iterator[bool]:
-        """Draws, and stops between two parts."""
+        """Draw the picture, yielding between parts."""
         self._draw_title(self.picture.get_width())
         if self.axes.frame.width <= 0 or self.axes.frame.height <= 0:
             return
@@ -115,7 +116,7 @@ class Chart:
         draw_flags(self.picture, self.theme, self.marks, self.axes.frame)
 
     def _fitted_axes(self, size: tuple[int, int], span: tuple[float, float]) -> tuple[Axes, float]:
-        """The axes in the room that labels leave, and the distance of the ticks of the values."""
+        """Return the axes in the space that labels leave, and the tick interval of the values."""
         px, small = self.theme.px, self.theme.line_height(TICK_TEXT)
         top = px(EDGE) + self.theme.line_height(TEXT_SMALL) + px(2)
         if self._has_legend(size):
@@ -140,10 +141,10 @@ class Chart:
         return rounded_limits(min(reached), max(reached), most)
 
     def _has_legend(self, size: tuple[int, int]) -> bool:
-        return bool(self.content.legend) and size[1] >= self.theme.px(LEGEND_FROM)
+        return bool(self.content.legend) and size[1] >= self.theme.px(MIN_LEGEND_HEIGHT)
 
     def _draw_title(self, width: int) -> None:
-        """The name at the left, the latest values at the right, what they mean below."""
+        """Draw the name at the left, the latest values at the right and the legend below."""
         px, theme = self.theme.px, self.theme
         left, right, top = px(PADDING), width - px(PADDING), px(EDGE)
         title = theme.truncate(self.content.title, right - left, TEXT_SMALL)
@@ -172,7 +173,7 @@ class Chart:
             left += width + px(10)
 
     def _draw_frame(self) -> None:
-        """Background, grid and labels."""
+        """Draw background, grid and labels."""
         theme, frame, palette = self.theme, self.axes.frame, self.theme.palette
         behind = palette.panel[:3]
         self.picture.fill(blend(behind, palette.line, FRAME_SHADE), frame)
@@ -204,7 +205,7 @@ class Chart:
             end = self.picture.blit(label, (self._label_left(x, label.get_width()), top)).right
 
     def _label_left(self, x: int, width: int) -> int:
-        """Below its tick, but not beyond the edge of the chart."""
+        """Return the left edge of a label centred below its tick, kept inside the chart."""
         edge = self.theme.px(4)
         return max(edge, min(x - width // 2, self.picture.get_width() - edge - width))
 
@@ -224,7 +225,7 @@ class Chart:
             self._draw_arrows(line.colour, line.xs, line.ys)
             yield True
 
-    def _draw_line(self, line: Line, ys: Floats, colour: Colour, width: float, slices: int = FINE) -> None:
+    def _draw_line(self, line: ChartLine, ys: Floats, colour: Colour, width: float, slices: int = FINE) -> None:
         there = np.isfinite(ys) if line.joined or line.stepped else slice(None)
         xs, rows = self.axes.xs(line.xs[there]), self.axes.ys(ys[there])
         if line.stepped and len(xs):
@@ -241,7 +242,7 @@ class Chart:
         self._draw_arrows(faint, dots.xs, dots.ys)
 
     def _draw_stack(self, stack: Stack) -> Iterator[bool]:
-        """The first value counts from the beginning: it is a mean since then."""
+        """Draw stacked areas; the first value counts from step 0, because it is a mean since then."""
         if not len(stack.xs):
             return
         frame, behind = self.axes.frame, self.theme.palette.panel[:3]
@@ -256,13 +257,13 @@ class Chart:
             starts = np.hstack([np.full((len(edges), 1), base), edges[:, :-1]])
             heights = np.nan_to_num(np.abs(edges - starts))
             outlines, width = np.where(heights >= 0.5, edges, np.nan), OUTLINE_WIDTH * self.theme.scale
-            for number in np.flatnonzero(heights.max(axis=0) >= LEAST_OUTLINED * width).tolist():
+            for number in np.flatnonzero(heights.max(axis=0) >= MIN_OUTLINED_HEIGHT * width).tolist():
                 colour = stack.colours[number]
                 draw_line(self.picture, colour, columns.astype(np.float64), outlines[:, number], width, COARSE)
                 yield True
 
     def _draw_arrows(self, colour: Colour, steps: Floats, values: Floats) -> None:
-        """Where something is above or below the frame, one for all that are close to each other."""
+        """Draw arrows where values are above or below the frame, one for values close to each other."""
         outside, size, frame = self.axes.outside(values), self.theme.px(ARROW), self.axes.frame
         for side, edge, inwards in ((1.0, frame.top, size), (-1.0, frame.bottom - 1, -size)):
             places = np.unique(self.axes.xs(steps[outside == side]) // (2 * size))

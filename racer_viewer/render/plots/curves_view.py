@@ -1,6 +1,4 @@
-"""Where the charts lie: rows of equal charts, as many as can be read.
-
-All charts of a run, or of several runs to compare."""
+"""Grid of all charts of one run, or of several runs to compare."""
 
 from __future__ import annotations
 
@@ -18,32 +16,32 @@ from racer_viewer.render.plots.hover import draw_crosshair, draw_hover
 from racer_viewer.run_history import RunHistory
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Theme
 
-LEAST_WIDTH, LEAST_HEIGHT = 230, 104
-"""Of a chart that can be read, at scale 1 [px]."""
+MIN_WIDTH, MIN_HEIGHT = 230, 104
+"""Smallest readable chart at scale 1 [px]."""
 SHAPE = 1.75
-"""Width by height of a chart that is pleasant to look at."""
+"""Preferred width-to-height ratio of a chart."""
 
 
 def grid(area: pygame.Rect, count: int, gap: int, scale: float) -> list[pygame.Rect]:
-    """Places for at most so many charts, row by row; fewer where there is no room, but one in any case.
+    """Return rectangles for at most `count` charts, row by row; fewer if space is short, but at least one.
 
-    Rows that have fewer charts come first, so that those charts, the more important ones, are wider.
+    Rows with fewer, and therefore wider, charts come first; these hold the more important charts.
     """
     for shown in range(count, 1, -1):
         fitting = [rows for rows in range(1, shown + 1) if _fits(area, shown, rows, gap, scale)]
         if fitting:
-            return _places(area, shown, min(fitting, key=lambda rows: _oddness(area, shown, rows)), gap)
+            return _places(area, shown, min(fitting, key=lambda rows: _shape_error(area, shown, rows)), gap)
     return [area.copy()] if count else []
 
 
 def _fits(area: pygame.Rect, count: int, rows: int, gap: int, scale: float) -> bool:
     columns = math.ceil(count / rows)
     width, height = (area.width + gap) / columns - gap, (area.height + gap) / rows - gap
-    return width >= LEAST_WIDTH * scale and height >= LEAST_HEIGHT * scale
+    return width >= MIN_WIDTH * scale and height >= MIN_HEIGHT * scale
 
 
-def _oddness(area: pygame.Rect, count: int, rows: int) -> float:
-    """How far the charts are from a pleasant shape."""
+def _shape_error(area: pygame.Rect, count: int, rows: int) -> float:
+    """Return the distance of the charts' shape from the preferred ratio."""
     return abs(math.log(area.width / math.ceil(count / rows) / (area.height / rows) / SHAPE))
 
 
@@ -59,19 +57,19 @@ def _places(area: pygame.Rect, count: int, rows: int, gap: int) -> list[pygame.R
 
 
 def _shares(start: int, length: int, count: int, gap: int) -> list[tuple[int, int]]:
-    """Starts and lengths of equal parts."""
+    """Return starts and lengths of equal parts."""
     edges = [start + round(number * (length + gap) / count) for number in range(count + 1)]
     return [(edge, after - gap - edge) for edge, after in pairwise(edges)]
 
 
 GAP = 6
-"""Between charts at scale 1 [px]."""
+"""Gap between charts at scale 1 [px]."""
 LEGEND_EDGE = 4
-"""Free above and below the names of runs, at scale 1 [px]."""
-CHARTS_KEPT = 40
-"""Pictures: of all charts, and of some that were shown alone."""
+"""Space above and below the run names at scale 1 [px]."""
+MAX_CACHED_CHARTS = 40
+"""Maximum number of cached chart pictures: all charts, and some that were shown alone."""
 HANDLE = 5
-"""Of the line at a moment, at scale 1 [px]."""
+"""Size of the handle of the position line at scale 1 [px]."""
 
 
 Key = tuple[str, tuple[int, int]]
@@ -80,7 +78,7 @@ Key = tuple[str, tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class _Shown:
-    """What the picture of a chart depends on besides its size."""
+    """Inputs that a chart picture depends on besides its size."""
 
     runs: tuple[RunHistory, ...] = (RunHistory(),)
     smoothing: float = 0.0
@@ -99,14 +97,15 @@ class _Drawn:
 
 
 class CurvesView:
-    """Charts in a grid that fits a rectangle. What was drawn is kept until what it shows or its size changes.
+    """Charts in a grid that fits a rectangle. A picture is cached until its content or size changes.
 
-    A chart that was never drawn at its size is an empty plate until its turn comes, one in a frame. Others are drawn
-    anew one after the other, and each part by part: in the time that is left after a frame (`draw_ahead`), or one part
-    in a frame if nobody calls that. Until such a chart is whole, the one before it is shown.
+    A chart that was never drawn at its size is an empty plate until its turn comes, one per frame. Outdated charts are
+    redrawn one after the other and part by part: in the time left after a frame (`draw_ahead`), or one part per frame
+    if that is never called. Until the new picture is complete, the old one is shown.
 
-    focus: the name of a chart, of `CHARTS`, that is shown alone. patient: all charts are drawn anew at once, for
-    pictures and films. redraws: how many charts were drawn so far.
+    focus: name of a chart of `CHARTS` that is shown alone.
+    patient: redraw all charts at once, for screenshots and films.
+    redraws: number of charts drawn so far.
     """
 
     def __init__(self, theme: Theme, patient: bool = False) -> None:
@@ -115,12 +114,12 @@ class CurvesView:
         self.redraws = 0
         self._patient = patient
         self._drawn: dict[Key, _Drawn] = {}
-        """The newest is the last."""
-        self._coming: tuple[Key, _Drawn] | None = None
-        """Not whole yet."""
+        """Cached pictures, newest last."""
+        self._in_progress: tuple[Key, _Drawn] | None = None
+        """Picture in progress."""
         self._wanted = _Shown()
-        self._helped = False
-        """Whether time was left since the last frame."""
+        self._drew_ahead = False
+        """True if `draw_ahead` was called since the last frame."""
         self._places: dict[str, pygame.Rect] = {}
         self._plates: dict[tuple[int, int], pygame.Surface] = {}
         self._legend: tuple[tuple[object, ...], pygame.Surface] | None = None
@@ -135,9 +134,11 @@ class CurvesView:
         at: float | None = None,
         circuit: str = "",
     ) -> None:
-        """Into a rectangle of the surface. hover: the mouse. at: steps at which there is a line in all charts.
+        """Draw the charts into a rectangle of the surface.
 
-        circuit: whose times are shown, of runs that learn on several.
+        hover: mouse position.
+        at: step of a position line in all charts.
+        circuit: circuit whose lap times are shown, for runs that train on several.
         """
         runs = tuple(runs) or (RunHistory(),)
         area = pygame.Rect(rect).clip(surface.get_rect())
@@ -152,30 +153,30 @@ class CurvesView:
             chart = self._chart(name)
             surface.blit(chart.picture if chart else self._plate(place.size), place)
             if chart and at is not None:
-                self._draw_moment(surface, chart, place, at)
+                self._draw_position(surface, chart, place, at)
         self._draw_hover(surface, area, hover)
         surface.set_clip(clip)
 
     def draw_ahead(self) -> bool:
-        """Draw a part of a chart that is out of date, about a millisecond; False if there is none.
+        """Draw a part of an outdated chart, about a millisecond of work; return False if all are up to date.
 
-        To be called when a frame has time left, so that no later one needs it.
+        Call it when a frame has time left, so that later frames do not need it.
         """
-        self._helped = True
+        self._drew_ahead = True
         return self._draw_part()
 
     def chart_at(self, x: int, y: int) -> float | None:
-        """The steps at a pixel of the surface that was drawn on last; None where there is no chart."""
+        """Return the steps at a pixel of the last drawn surface, or None outside the charts."""
         name = self.name_at(x, y)
         chart = self._chart(name) if name else None
         return chart.axes.steps_at(x - self._places[name].left) if name and chart else None
 
     def name_at(self, x: int, y: int) -> str | None:
-        """Which chart is at a pixel of the surface that was drawn on last."""
+        """Return the name of the chart at a pixel of the last drawn surface, or None."""
         return next((name for name, place in self._places.items() if place.collidepoint(x, y)), None)
 
     def _chart(self, name: str) -> Chart | None:
-        """The one that is shown under this name, if it is drawn already."""
+        """Return the chart shown under this name, or None if it is not drawn yet."""
         drawn = self._drawn.get((name, self._places[name].size))
         return drawn.chart if drawn else None
 
@@ -200,24 +201,24 @@ class CurvesView:
             drawn = self.redraws
             while self.redraws == drawn:
                 self._draw_part()
-        elif not self._helped:
+        elif not self._drew_ahead:
             self._draw_part()
-        self._helped = False
+        self._drew_ahead = False
 
     @property
     def _keys(self) -> list[Key]:
         return [(name, place.size) for name, place in self._places.items()]
 
     def _draw_part(self) -> bool:
-        """Go on with the chart that is in the making, or begin with the next one; False if there is none."""
+        """Continue the picture in progress or start the next one; return False if none is outdated."""
         keys = self._keys
-        if self._coming is None or self._coming[0] not in keys:
+        if self._in_progress is None or self._in_progress[0] not in keys:
             key = self._next_of(keys)
-            self._coming = None if key is None else (key, self._begun(key))
+            self._in_progress = None if key is None else (key, self._begun(key))
             return key is not None
-        key, coming = self._coming
+        key, coming = self._in_progress
         if not coming.chart.draw_part():
-            self._coming = None
+            self._in_progress = None
             self._keep(key, coming)
         return True
 
@@ -235,11 +236,11 @@ class CurvesView:
         self._drawn.pop(key, None)
         self._drawn[key] = drawn
         self.redraws += 1
-        while len(self._drawn) > CHARTS_KEPT:
+        while len(self._drawn) > MAX_CACHED_CHARTS:
             self._drawn.pop(next(iter(self._drawn)))
 
-    def _draw_moment(self, surface: pygame.Surface, chart: Chart, place: pygame.Rect, steps: float) -> None:
-        """A line with a handle at the top."""
+    def _draw_position(self, surface: pygame.Surface, chart: Chart, place: pygame.Rect, steps: float) -> None:
+        """Draw the position line with a handle at the top."""
         frame = chart.axes.frame.move(place.topleft)
         x, colour = place.left + round(chart.axes.x(steps)), self.theme.palette.text
         if not frame.left <= x < frame.right or chart.content.is_empty:
@@ -251,7 +252,7 @@ class CurvesView:
         )
 
     def _draw_hover(self, surface: pygame.Surface, area: pygame.Rect, mouse: tuple[int, int] | None) -> None:
-        """Values in the chart below the mouse, and a line at the same steps in all others."""
+        """Draw the values in the chart below the mouse, and a line at the same step in all others."""
         name = self.name_at(*mouse) if mouse else None
         chart = self._chart(name) if name else None
         if mouse is None or name is None or chart is None or chart.content.is_empty:
@@ -267,11 +268,11 @@ class CurvesView:
         draw_hover(surface, chart, place.topleft, mouse, area)
 
     def _legend_height(self) -> int:
-        """With the gap below it."""
+        """Return the height of the legend, including the gap below it."""
         return self.theme.line_height(TEXT_SMALL) + 2 * self.theme.px(LEGEND_EDGE) + self.theme.px(GAP)
 
     def _legend_of(self, runs: tuple[RunHistory, ...], width: int) -> pygame.Surface:
-        """The names of the runs with their colours in a row; where there is no room, the longest are cut."""
+        """Draw the run names with their colours in a row; the longest names are cut if space is short."""
         key = (width, *(run.name for run in runs))
         if self._legend is None or self._legend[0] != key:
             self._legend = key, self._drawn_legend(runs, width)
@@ -282,7 +283,7 @@ class CurvesView:
         legend = theme.panel(width, self._legend_height() - px(GAP))
         beside = px(SWATCH + 6) + px(5) + px(16)
         widths = [theme.width(run.name, TEXT_SMALL) for run in runs]
-        room = _fair(widths, width - 2 * px(PADDING) + px(16) - len(runs) * beside)
+        room = _common_width(widths, width - 2 * px(PADDING) + px(16) - len(runs) * beside)
         left, middle = px(PADDING), legend.get_height() // 2
         for run, colour in zip(runs, run_colours(runs, theme.palette), strict=True):
             swatch = pygame.Rect(left, middle - px(SWATCH) // 2, px(SWATCH + 6), px(SWATCH))
@@ -293,8 +294,8 @@ class CurvesView:
         return legend
 
 
-def _fair(widths: list[int], room: int) -> int:
-    """The greatest width that all may have so that together they fit, those that are less wide leaving theirs."""
+def _common_width(widths: list[int], room: int) -> int:
+    """Return the largest common width limit with which all widths fit into the space."""
     left = room
     for number, width in enumerate(sorted(widths)):
         share = left // (len(widths) - number)

@@ -1,8 +1,4 @@
-"""Smooth lines over pixel columns.
-
-Dots and areas in pixels.
-
-Flags for what happened in a run."""
+"""Drawing primitives of charts: anti-aliased lines, dots, areas, and flags for events."""
 
 from __future__ import annotations
 
@@ -16,26 +12,27 @@ from numpy.typing import NDArray
 
 from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.axes import Axes
-from racer_viewer.render.plots.series import Mark
+from racer_viewer.render.plots.series import ChartMark
 from racer_viewer.ui.theme import Colour, Palette, Theme
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FINE, COARSE = 3, 1
-"""So many parts of a pixel column are looked at: several for smooth edges of steep lines, one for what is faint."""
+"""Samples per pixel column: several for smooth edges of steep lines, one for faint lines."""
 DOT = 1.2
-"""Radius of a point that stands alone, of the width of the line."""
-ALMOST = 0.996
-"""Of a pixel: covered so far, it is covered."""
+"""Radius of an isolated point, as a multiple of the line width."""
+FULL_COVERAGE = 0.996
+"""Coverage above which a pixel counts as fully covered."""
 
 
 def draw_line(
     surface: pygame.Surface, colour: Colour, xs: Floats, ys: Floats, width: float, slices: int = FINE
 ) -> None:
-    """A line [px] with gaps where ys are NaN, xs rising; a point alone between gaps is a dot.
+    """Draw a line [px] with gaps where ys are NaN and ascending xs; an isolated point becomes a dot.
 
-    It is drawn column by column: many thousand points cost no more than a few hundred. The surface's clip is obeyed.
+    The line is drawn column by column, so that thousands of points cost no more than hundreds. It respects the
+    surface's clip.
     """
     area = surface.get_clip()
     there = np.isfinite(ys)
@@ -51,12 +48,12 @@ def draw_line(
 
 
 def stepped(xs: Floats, ys: Floats) -> tuple[Floats, Floats]:
-    """Corners of a line whose values hold until the next."""
+    """Return the corners of a line whose values hold until the next one."""
     return np.repeat(xs, 2)[1:], np.repeat(ys, 2)[:-1]
 
 
 def dashed(xs: Floats, ys: Floats, dash: int) -> tuple[Floats, Floats]:
-    """The line a pixel column at a time, with gaps as long as the dashes."""
+    """Return the line sampled per pixel column, with gaps as long as the dashes."""
     there = np.isfinite(ys)
     if there.sum() < 2:
         return xs, ys
@@ -67,9 +64,10 @@ def dashed(xs: Floats, ys: Floats, dash: int) -> tuple[Floats, Floats]:
 
 
 def _extent(xs: Floats, ys: Floats, slices: int, joined: bool = True) -> tuple[int, Floats, Floats]:
-    """Number of the first slice, and how far up and down the thin line goes in each; NaN where it is not.
+    """Return the index of the first slice, and the lowest and highest point of the thin line in each; NaN where there
+    is none.
 
-    A pixel's middle has the whole number, so its left edge is half a pixel before.
+    Pixel centres are at integers, so the left edge of a pixel is half a pixel before.
     """
     places = (xs + 0.5) * slices
     numbers = np.floor(places).astype(np.int64)
@@ -84,7 +82,7 @@ def _extent(xs: Floats, ys: Floats, slices: int, joined: bool = True) -> tuple[i
 
 
 def _thick(first: int, low: Floats, high: Floats, radius: float, slices: int) -> tuple[int, Floats, Floats]:
-    """The same of a line drawn with a round pen."""
+    """Return the same extent for a line drawn with a round pen."""
     beyond = math.ceil(radius * slices)
     upper, lower = np.full(len(low) + 2 * beyond, np.nan), np.full(len(low) + 2 * beyond, np.nan)
     for off in range(-beyond, beyond + 1):
@@ -98,7 +96,7 @@ def _thick(first: int, low: Floats, high: Floats, radius: float, slices: int) ->
 
 
 def _covered(size: tuple[int, int], slices: int, first: int, low: Floats, high: Floats) -> tuple[Ints, Ints, Floats]:
-    """Columns and rows of pixels, and which part of each the line covers."""
+    """Return pixel columns, rows and coverage of a line."""
     width, height = size
     upper, lower = (np.clip(_by_column(width, slices, first, ends), 0.0, height) for ends in (low, high))
     empty = lower <= upper
@@ -113,7 +111,7 @@ def _covered(size: tuple[int, int], slices: int, first: int, low: Floats, high: 
 
 
 def _by_column(width: int, slices: int, first: int, ends: Floats) -> Floats:
-    """(width, slices) of those that are in the picture; 0 where there is no line."""
+    """Return the slices inside the picture, (width, slices); 0 where there is no line."""
     row = np.zeros(width * slices)
     left, right = max(0, first), min(len(row), first + len(ends))
     if left < right:
@@ -122,12 +120,12 @@ def _by_column(width: int, slices: int, first: int, ends: Floats) -> Floats:
 
 
 def _paint(surface: pygame.Surface, colour: Colour, columns: Ints, rows: Ints, parts: Floats) -> None:
-    """Lay the colour over pixels, as opaque as they are covered."""
-    whole = parts > ALMOST
+    """Blend the colour into pixels by their coverage."""
+    whole = parts > FULL_COVERAGE
     pixels = pygame.surfarray.pixels2d(surface)
     pixels[columns[whole], rows[whole]] = surface.map_rgb(colour) & 0xFFFFFFFF
     del pixels
-    edge = (parts > 1.0 - ALMOST) & ~whole
+    edge = (parts > 1.0 - FULL_COVERAGE) & ~whole
     columns, rows, share = columns[edge], rows[edge], parts[edge]
     if surface.get_masks()[3]:
         opacity = pygame.surfarray.pixels_alpha(surface)
@@ -143,13 +141,13 @@ def _paint(surface: pygame.Surface, colour: Colour, columns: Ints, rows: Ints, p
 
 SMOOTHING = 4
 LIGHT, DENSE = 120, 235
-"""How opaque a lone dot is, and one that stands for many; of 255."""
+"""Opacity of an isolated dot and of one that stands for many, of 255."""
 MANY = 4
-"""Dots in one place from which on they are drawn dense."""
+"""Number of dots in one place from which they are drawn dense."""
 
 
 def draw_dots(surface: pygame.Surface, colour: Colour, xs: Floats, ys: Floats, radius: int) -> int:
-    """Dots that let others shine through; of those that would cover each other one is drawn. Returns how many are."""
+    """Draw translucent dots, one for those that would cover each other; return the number drawn."""
     if not len(xs):
         return 0
     cell = max(1, radius)
@@ -177,9 +175,9 @@ def _dot(colour: Colour, radius: int, opacity: int) -> pygame.Surface:
 def draw_areas(
     surface: pygame.Surface, colours: tuple[Colour, ...], columns: NDArray[np.int64], ends: Floats, base: int
 ) -> None:
-    """Areas over pixel columns of the surface's clip.
+    """Draw areas over the pixel columns of the surface's clip.
 
-    ends: (columns, k) where each area ends [px]; it starts where the one before it does, the first one at the base.
+    ends: (columns, k) end of each area [px]; it starts at the end of the one before, the first one at the base.
     """
     area = surface.get_clip()
     limits = area.top, area.bottom
@@ -198,20 +196,20 @@ def draw_areas(
 
 
 IMPORTANCE = ("problem", "weights", "first lap", "best", "checkpoint", "first gate")
-"""Kinds that have a flag; where there is no room, the first ones have it."""
+"""Event kinds that have a flag; if space is short, the first ones win."""
 EVERYWHERE = ("problem", "weights")
-"""What changes everything from then on, and is shown in every chart."""
+"""Event kinds that are shown in every chart, because they affect everything after them."""
 LANE = 10
 """Height of the flags above the frame at scale 1 [px]."""
-APART = 11
-"""Between two flags, at scale 1 [px]."""
+FLAG_DISTANCE = 11
+"""Smallest distance between two flags at scale 1 [px]."""
 POLE_SHADE, STRONG_POLE_SHADE = 0.3, 0.7
-"""How much of its colour the line of a mark has."""
+"""Colour share of an event line."""
 
 
-def placed(marks: Iterable[Mark], axes: Axes, gap: float) -> list[tuple[Mark, int]]:
-    """Those for which there is room, with their pixel column. Of the same kind, the later one comes first."""
-    chosen: list[tuple[Mark, int]] = []
+def placed_marks(marks: Iterable[ChartMark], axes: Axes, gap: float) -> list[tuple[ChartMark, int]]:
+    """Return the marks that fit, with their pixel columns; of one kind, later ones win."""
+    chosen: list[tuple[ChartMark, int]] = []
     known = [mark for mark in marks if mark.kind in IMPORTANCE]
     for mark in sorted(known, key=lambda mark: (IMPORTANCE.index(mark.kind), -mark.x)):
         x = round(axes.x(mark.x))
@@ -220,16 +218,16 @@ def placed(marks: Iterable[Mark], axes: Axes, gap: float) -> list[tuple[Mark, in
     return chosen
 
 
-def draw_poles(surface: pygame.Surface, theme: Theme, chosen: list[tuple[Mark, int]], frame: pygame.Rect) -> None:
-    """Before the values are drawn: they lie over them."""
+def draw_poles(surface: pygame.Surface, theme: Theme, chosen: list[tuple[ChartMark, int]], frame: pygame.Rect) -> None:
+    """Draw the event lines; called before the values are drawn over them."""
     for mark, x in reversed(chosen):
         shade = STRONG_POLE_SHADE if mark.kind in EVERYWHERE else POLE_SHADE
         colour = blend(theme.palette.panel[:3], colour_of(mark, theme.palette), shade)
         surface.fill(colour, (x, frame.top, theme.px(1), frame.height))
 
 
-def draw_flags(surface: pygame.Surface, theme: Theme, chosen: list[tuple[Mark, int]], frame: pygame.Rect) -> None:
-    """In the lane above the frame. Kinds differ in shape, too."""
+def draw_flags(surface: pygame.Surface, theme: Theme, chosen: list[tuple[ChartMark, int]], frame: pygame.Rect) -> None:
+    """Draw the flags above the frame; kinds differ in shape as well as in colour."""
     for mark, x in chosen:
         _draw_flag(surface, mark.kind, colour_of(mark, theme.palette), x, frame.top, theme.px(LANE - 3))
 
@@ -249,6 +247,6 @@ def _draw_flag(surface: pygame.Surface, kind: str, colour: Colour, x: int, botto
         pygame.draw.aacircle(surface, colour, (x, top + size // 2), size // 2)
 
 
-def colour_of(mark: Mark, palette: Palette) -> Colour:
+def colour_of(mark: ChartMark, palette: Palette) -> Colour:
     kinds = {"problem": palette.bad, "weights": palette.accent, "best": palette.good, "checkpoint": palette.faint}
     return mark.colour or kinds.get(mark.kind, palette.text)

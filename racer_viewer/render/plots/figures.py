@@ -1,4 +1,4 @@
-"""Which charts a run has, and what is in each of them."""
+"""Definitions of all charts of a run: their names and their content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from racer_viewer.render.plots.axes import (
     span_of,
 )
 from racer_viewer.render.plots.drawing import EVERYWHERE
-from racer_viewer.render.plots.series import Content, Dots, Line, Mark, Stack, running_best
+from racer_viewer.render.plots.series import ChartLine, ChartMark, Content, Dots, Stack, running_best
 from racer_viewer.run_history import RunHistory
 from racer_viewer.timing import SECTORS
 from racer_viewer.ui.theme import Colour, Palette
@@ -30,25 +30,27 @@ from racer_viewer.ui.theme import Colour, Palette
 Floats = NDArray[np.float64]
 
 COMPONENT_KEYS = tuple("reward/" + {"off_track": "offTrack"}.get(name, name) for name in COMPONENTS)
-"""In the learner's figures, in the order of `COMPONENTS`."""
+"""Metric tags of the reward components, in the order of `COMPONENTS`."""
 COMPONENT_NAMES = tuple(name.replace("_", " ") for name in COMPONENTS)
 EPISODE_REWARD = "rollout/ep_rew_mean"
 BEST_LAP = "racer/best_lap_time_sec"
 MEDIANS = 80
-"""Points of the line of a sector's time, at most."""
-LEAST_LAPS, SHARE_OF_LAPS = 9, 8
-"""A median is of at least so many laps, or of this part of all if there are few."""
+"""Maximum number of points of a sector line."""
+MIN_LAPS_PER_MEDIAN, SHARE_OF_LAPS = 9, 8
+"""Smallest number of laps per median, and its share of all laps if there are few."""
 SECTOR_DASHES = (0.0, 6.0, 2.0)
-"""To tell sectors apart where colours tell runs apart, at scale 1 [px]."""
+"""Dash lengths that distinguish sectors where colours distinguish runs, at scale 1 [px]."""
 SECTOR_STROKES = "1 solid, 2 dashed, 3 dotted"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart of one of the learner's own figures.
+    """Chart of one training metric.
 
-    key: its name there. usual: shown even where no run has it yet, since PPO, the usual algorithm, will.
-    sign: -1 shows the negative of it. sparse: not every update has it, the line goes on over those that have none.
+    key: tag of the metric.
+    usual: shown even if no run has it yet, because PPO, the usual algorithm, will.
+    sign: -1 shows the negative.
+    sparse: not every update has it; the line continues over those that do not.
     """
 
     title: str
@@ -77,13 +79,13 @@ CHARTS = (
     "reward", "laps", "completion", "sectors", "episode",
     "entropy", "loss", "actor", "critic", "temperature", "kl", "explained", "speed",
 )  # fmt: skip
-"""All there are, the most important first."""
+"""Names of all charts, most important first."""
 _OF_PPO = ("entropy", "loss", "kl", "explained")
 _SAC_KEY = FIGURES["actor"].key
 
 
 def charts_of(runs: Sequence[RunHistory]) -> tuple[str, ...]:
-    """Names of the charts that these runs have or will have, the most important first."""
+    """Return the names of the charts that these runs have or will have, most important first."""
     names = {key for run in runs for key in run.values}
     usual = not any(_SAC_KEY in run.values for run in runs)
 
@@ -97,7 +99,7 @@ def charts_of(runs: Sequence[RunHistory]) -> tuple[str, ...]:
 
 
 def span(runs: Sequence[RunHistory]) -> tuple[float, float]:
-    """Of the steps of all runs."""
+    """Return the first and last step of all runs."""
     return span_of(*(steps for run in runs for steps in (run.steps, run.laps[:, 0], run.sectors[:, 0])))
 
 
@@ -106,9 +108,10 @@ def run_colours(runs: Sequence[RunHistory], palette: Palette) -> list[Colour]:
 
 
 def content_of(chart: str, runs: Sequence[RunHistory], palette: Palette, circuit: str = "") -> Content:
-    """What there is to draw in one of the `CHARTS`.
+    """Return the content of one of the `CHARTS`.
 
-    circuit: whose times are shown of runs that learn on several: those of different ones say nothing about each other.
+    circuit: circuit whose times are shown for runs that train on several; times of different circuits are not
+    comparable.
     """
     if chart in _TIMES:
         return _TIMES[chart](runs, palette, circuit)
@@ -117,7 +120,7 @@ def content_of(chart: str, runs: Sequence[RunHistory], palette: Palette, circuit
 
 def _figure(figure: Figure, runs: Sequence[RunHistory], palette: Palette) -> Content:
     lines = tuple(
-        Line(_name(run, runs), colour, run.steps, figure.sign * _values(run, figure.key), joined=figure.sparse)
+        ChartLine(_name(run, runs), colour, run.steps, figure.sign * _values(run, figure.key), joined=figure.sparse)
         for run, colour in zip(runs, run_colours(runs, palette), strict=True)
     )
     return Content(
@@ -132,12 +135,12 @@ def _figure(figure: Figure, runs: Sequence[RunHistory], palette: Palette) -> Con
 
 
 def _reward(runs: Sequence[RunHistory], palette: Palette) -> Content:
-    """Means per step are small figures; per second they are what a car earns while one looks at it."""
+    """Return reward components per second; means per step are too small to read."""
     parts = [np.stack([_values(run, key) for key in COMPONENT_KEYS], axis=1) * TICKS_PER_SECOND for run in runs]
     several = len(runs) > 1
     colours = run_colours(runs, palette) if several else [palette.text]
     lines = tuple(
-        Line(_name(run, runs) if several else "total", colour, run.steps, part.sum(axis=1))
+        ChartLine(_name(run, runs) if several else "total", colour, run.steps, part.sum(axis=1))
         for run, colour, part in zip(runs, colours, parts, strict=True)
     )
     stack = Stack(COMPONENT_NAMES, palette.series, runs[0].steps, parts[0]) if len(runs) == 1 else None
@@ -164,7 +167,7 @@ def _laps(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Content
         dots.append(Dots(name, shade, steps, times))
         best = colour if several else palette.accent
         lines.append(
-            Line(
+            ChartLine(
                 f"{_name(run, runs)} fastest".strip(),
                 best,
                 *running_best(steps, times, span((run,))[1]),
@@ -185,7 +188,7 @@ def _laps(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Content
 
 
 def lap_times(run: RunHistory, circuit: str = "") -> tuple[Floats, Floats]:
-    """Steps and times [s] of all laps on a circuit, or where only figures are kept, of the best one of each update."""
+    """Return steps and times [s] of all laps on a circuit, or the best one per update if laps were not logged."""
     if len(run.laps):
         laps = run.laps_on(circuit)
         return laps[:, 0], laps[:, 1]
@@ -194,7 +197,7 @@ def lap_times(run: RunHistory, circuit: str = "") -> tuple[Floats, Floats]:
     return run.steps[there], best[there]
 
 
-def _latest_laps(dots: Sequence[Dots], lines: Sequence[Line], palette: Palette) -> tuple[tuple[str, Colour], ...]:
+def _latest_laps(dots: Sequence[Dots], lines: Sequence[ChartLine], palette: Palette) -> tuple[tuple[str, Colour], ...]:
     there = [(dot, line) for dot, line in zip(dots, lines, strict=True) if len(line.ys)]
     if len(dots) > 1:
         return tuple((SECONDS.read(float(line.ys[-1])), line.colour) for _, line in there)
@@ -209,7 +212,7 @@ def _latest_laps(dots: Sequence[Dots], lines: Sequence[Line], palette: Palette) 
 
 
 def _sectors(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Content:
-    """The median of the last laps, sector by sector."""
+    """Return the median of the latest laps, sector by sector."""
     several = len(runs) > 1
     lines = []
     for run, colour in zip(runs, run_colours(runs, palette), strict=True):
@@ -218,7 +221,7 @@ def _sectors(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Cont
             name = f"{_name(run, runs)} sector {number + 1}".strip()
             own = colour if several else palette.series[_SECTOR_SERIES[number]]
             dash = SECTOR_DASHES[number] if several else 0.0
-            lines.append(Line(name, own, steps, medians[:, number], joined=True, dash=dash))
+            lines.append(ChartLine(name, own, steps, medians[:, number], joined=True, dash=dash))
     return Content(
         f"SECTOR TIMES{_on(runs, circuit)}",
         SECONDS,
@@ -232,33 +235,33 @@ def _sectors(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Cont
 
 
 _SECTOR_SERIES = (1, 3, 4)
-"""Colours of the sectors among those of the reward components: neither good nor bad."""
+"""Indices of the sector colours among the series colours: neither good nor bad."""
 
 
 def sector_medians(sectors: Floats) -> tuple[Floats, Floats]:
-    """Steps (n,) and times (n, SECTORS) [s]: the medians of laps that follow each other.
+    """Return steps (n,) and median times (n, SECTORS) [s] of consecutive laps.
 
-    Of a lap that was begun or ended on the way, those sectors count that were driven as a whole. NaN where no lap has.
+    Incomplete laps contribute their complete sectors. NaN where no lap has the sector.
     """
     rows = sectors[np.isfinite(sectors[:, 1:]).any(axis=1)]
-    together = min(max(LEAST_LAPS, len(rows) // MEDIANS), max(1, len(rows) // SHARE_OF_LAPS))
+    together = min(max(MIN_LAPS_PER_MEDIAN, len(rows) // MEDIANS), max(1, len(rows) // SHARE_OF_LAPS))
     count = len(rows) // together
     last = rows[len(rows) - count * together :].reshape(count, together, 1 + SECTORS)
     return last[:, -1, 0], _medians(last[:, :, 1:])
 
 
 def _medians(groups: Floats) -> Floats:
-    """(n, k) of groups (n, m, k), without what is missing; NaN where all is. Many times faster than numpy's own."""
+    """Return medians (n, k) of groups (n, m, k), ignoring NaN; much faster than `numpy.nanmedian`."""
     if not len(groups):
         return np.zeros((0, groups.shape[2]))
-    rising = np.sort(groups, axis=1)  # what is missing comes last
+    rising = np.sort(groups, axis=1)  # NaN sorts last
     there = np.isfinite(groups).sum(axis=1, keepdims=True)
     low, high = (np.take_along_axis(rising, np.maximum(0, each), axis=1) for each in ((there - 1) // 2, there // 2))
     return np.where(there > 0, (low + high) / 2.0, np.nan)[:, 0]
 
 
 def _on(runs: Sequence[RunHistory], circuit: str) -> str:
-    """For the title of a chart that does not show all circuits."""
+    """Return the title suffix of a chart that does not show all circuits."""
     return f" ON {circuit.upper()}" if any(len(run.circuits) > 1 for run in runs) else ""
 
 
@@ -268,11 +271,11 @@ def _values(run: RunHistory, key: str) -> Floats:
 
 
 def _name(run: RunHistory, runs: Sequence[RunHistory]) -> str:
-    """What a run is called among others; alone it needs no name."""
+    """Return the name of a run among others; empty if it is the only one."""
     return run.name if len(runs) > 1 else ""
 
 
-def _latest(lines: Sequence[Line], unit: Unit, palette: Palette) -> tuple[tuple[str, Colour], ...]:
+def _latest(lines: Sequence[ChartLine], unit: Unit, palette: Palette) -> tuple[tuple[str, Colour], ...]:
     words = []
     for line in lines:
         there = line.ys[np.isfinite(line.ys)]
@@ -282,16 +285,16 @@ def _latest(lines: Sequence[Line], unit: Unit, palette: Palette) -> tuple[tuple[
     return tuple(words)
 
 
-def _marks(runs: Sequence[RunHistory], palette: Palette, kinds: Sequence[str] | None = None) -> tuple[Mark, ...]:
-    """Of several runs only what changed them, in the colour of the run."""
+def _marks(runs: Sequence[RunHistory], palette: Palette, kinds: Sequence[str] | None = None) -> tuple[ChartMark, ...]:
+    """Return event marks; for several runs only those that changed the run, in the run's colour."""
     if len(runs) == 1:
         return tuple(
-            Mark(event.steps, event.kind, event.text)
+            ChartMark(event.steps, event.kind, event.text)
             for event in runs[0].events
             if kinds is None or event.kind in kinds
         )
     return tuple(
-        Mark(event.steps, event.kind, f"{run.name}: {event.text}", colour)
+        ChartMark(event.steps, event.kind, f"{run.name}: {event.text}", colour)
         for run, colour in zip(runs, run_colours(runs, palette), strict=True)
         for event in run.events
         if event.kind in EVERYWHERE

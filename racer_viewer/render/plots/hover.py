@@ -1,6 +1,4 @@
-"""What the values are where the mouse is.
-
-A crosshair at the mouse, and a box with the values there."""
+"""Crosshair at the mouse, and a box with the values there."""
 
 from __future__ import annotations
 
@@ -14,19 +12,19 @@ from numpy.typing import NDArray
 from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.chart import SWATCH, TICK_TEXT, Chart
 from racer_viewer.render.plots.drawing import colour_of
-from racer_viewer.render.plots.series import Dots, Line, Stack, Words
+from racer_viewer.render.plots.series import ChartLine, Dots, Stack, Words
 from racer_viewer.ui.theme import Colour, Theme
 
 Floats = NDArray[np.float64]
 
 NEAR = 7
-"""Something is at the mouse if it is no further away than this, at scale 1 [px]."""
+"""Largest distance at which a value counts as below the mouse, at scale 1 [px]."""
 MISSING = "–"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A value in words. average: that of its moving average. point: where it is drawn, in pixels of the chart."""
+    """Formatted value. average: value of the moving average. point: position in pixels of the chart."""
 
     name: str
     text: str
@@ -36,7 +34,7 @@ class Reading:
 
 
 def readings(chart: Chart, x: float, y: float) -> list[Reading]:
-    """Of all that the chart shows, at a pixel of it."""
+    """Return the values of everything the chart shows at a pixel of it."""
     content = chart.content
     found = [_line_reading(chart, line, x) for line in content.lines]
     found += [_dot_reading(chart, dots, x, y) for dots in content.dots]
@@ -45,7 +43,7 @@ def readings(chart: Chart, x: float, y: float) -> list[Reading]:
     return found
 
 
-def _line_reading(chart: Chart, line: Line, x: float) -> Reading:
+def _line_reading(chart: Chart, line: ChartLine, x: float) -> Reading:
     there = np.flatnonzero(np.isfinite(line.ys)) if line.joined or line.stepped else np.arange(len(line.xs))
     xs = chart.axes.xs(line.xs[there])
     beyond = chart.theme.px(NEAR)
@@ -61,7 +59,7 @@ def _line_reading(chart: Chart, line: Line, x: float) -> Reading:
 
 
 def _dot_reading(chart: Chart, dots: Dots, x: float, y: float) -> Reading:
-    """The nearest dot in both directions, if it is near at all; else the nearest in time."""
+    """Return the nearest dot if it is near in both directions, else the nearest in time."""
     there, near = np.flatnonzero(np.isfinite(dots.ys)), 2 * chart.theme.px(NEAR)
     xs = chart.axes.xs(dots.xs[there])
     index = _nearest(xs, x, near)
@@ -76,7 +74,7 @@ def _dot_reading(chart: Chart, dots: Dots, x: float, y: float) -> Reading:
 
 
 def _stack_readings(chart: Chart, stack: Stack, x: float) -> Iterator[Reading]:
-    """Of the parts that are anything at all in this run."""
+    """Yield the values of the components that are not zero throughout the run."""
     index = _nearest(chart.axes.xs(stack.xs), x, chart.axes.frame.width)
     drawn, read = chart.smoothed_parts(stack), chart.content.unit.read
     for number, (name, colour) in enumerate(zip(stack.names, stack.colours, strict=True)):
@@ -90,14 +88,14 @@ def _stack_readings(chart: Chart, stack: Stack, x: float) -> Iterator[Reading]:
 
 
 def _nearest(xs: Floats, x: float, beyond: float) -> int | None:
-    """The place nearest to x, unless x is further than that beyond the first or the last one."""
+    """Return the index nearest to x, or None if x is more than `beyond` outside the range."""
     if not len(xs) or not xs[0] - beyond <= x <= xs[-1] + beyond:
         return None
     return int(np.argmin(np.abs(xs - x)))
 
 
 def _held(xs: Floats, x: float, beyond: float) -> int | None:
-    """The last place at or before x, unless x is further than that beyond the last one."""
+    """Return the last index at or before x, or None if x is more than `beyond` after the last."""
     if not len(xs) or x > xs[-1] + beyond:
         return None
     before = int(np.searchsorted(xs, x + 0.5, side="right")) - 1
@@ -105,17 +103,17 @@ def _held(xs: Floats, x: float, beyond: float) -> int | None:
 
 
 EDGE, OFF, GAP, CORNER = 7, 14, 10, 5
-"""Free within the box, between it and the mouse, between columns, and of its corners, at scale 1 [px]."""
+"""Padding of the box, distance to the mouse, column gap and corner radius, at scale 1 [px]."""
 OPACITY = 236
 NAME_SHARE = 0.6
-"""Of the width there is: longer names are cut."""
+"""Largest share of the width for names; longer names are cut."""
 CROSSHAIR_SHADE = 0.55
 RING, DOT = 4, 3
-"""Radius of the mark at a value, with and without its dark edge, at scale 1 [px]."""
+"""Radius of the mark at a value with and without its dark edge, at scale 1 [px]."""
 
 
 def draw_crosshair(surface: pygame.Surface, chart: Chart, place: tuple[int, int], x: float, y: float | None) -> None:
-    """Of a chart whose picture is at `place`, at pixels of the chart; without y only the upright line."""
+    """Draw the crosshair of a chart at `place`, in pixels of the chart; without y only the vertical line."""
     frame = chart.axes.frame.move(place)
     colour = blend(chart.theme.palette.panel[:3], chart.theme.palette.text, CROSSHAIR_SHADE)
     surface.fill(colour, pygame.Rect(place[0] + round(x), frame.top, 1, frame.height).clip(frame))
@@ -126,7 +124,7 @@ def draw_crosshair(surface: pygame.Surface, chart: Chart, place: tuple[int, int]
 def draw_hover(
     surface: pygame.Surface, chart: Chart, place: tuple[int, int], mouse: tuple[int, int], within: pygame.Rect
 ) -> None:
-    """Crosshair, a ring around each value, and the box with all of them, which stays within a rectangle."""
+    """Draw the crosshair, a ring around each value, and a box with all values inside the `within` rectangle."""
     x, y = mouse[0] - place[0], mouse[1] - place[1]
     draw_crosshair(surface, chart, place, x, y)
     found = readings(chart, x, y)
@@ -146,7 +144,7 @@ def draw_hover(
 
 
 def _notes(chart: Chart, x: float) -> Words:
-    """How many steps, and what happened there."""
+    """Return the step and the events there."""
     palette = chart.theme.palette
     near = [(mark.text, colour_of(mark, palette)) for mark, at in chart.marks if abs(at - x) <= chart.theme.px(NEAR)]
     return [(f"{chart.axes.steps_at(x):,.0f} steps", palette.faint), *near]
@@ -154,7 +152,7 @@ def _notes(chart: Chart, x: float) -> Words:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """Letters of a reading."""
+    """Rendered text of a reading."""
 
     colour: Colour
     name: pygame.Surface
@@ -167,7 +165,7 @@ class _Row:
 
 
 def _value_box(theme: Theme, notes: Words, found: list[Reading], most: tuple[int, int]) -> pygame.Surface:
-    """The notes, and below them names, values and moving averages in columns; as much as there is room for."""
+    """Return a box with the notes, and below them columns of names, values and averages, as many as fit."""
     px, edge = theme.px, theme.px(EDGE)
     height = theme.line_height(TICK_TEXT) + px(1)
     room = most[0] - 2 * edge
@@ -197,7 +195,7 @@ def _row(theme: Theme, reading: Reading, room: int) -> _Row:
 
 
 def _columns_width(theme: Theme, rows: list[_Row]) -> int:
-    """Of names and values with what is between them."""
+    """Return the width of names and values, including the gap between them."""
     if not rows:
         return 0
     names, values = max(row.name.get_width() for row in rows), max(row.value.get_width() for row in rows)

@@ -1,4 +1,4 @@
-"""What a chart shows: lines, dots, stacked areas, and marks of what happened."""
+"""Content of a chart: lines, dots, stacked areas and event marks, with the averages and sums they need."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Words = Sequence[tuple[str, Colour]]
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """Values over steps, xs rising.
+class ChartLine:
+    """Values over steps, with ascending xs.
 
-    smooth: a moving average is drawn, the values themselves are faint behind it.
-    joined: the line goes on over values that are missing; else there is a gap.
-    stepped: a value holds until the next one.
-    dash: length of the dashes at scale 1 [px], 0 is a solid line.
+    smooth: draw a moving average with the values faint behind it.
+    joined: bridge missing values; otherwise they leave a gap.
+    stepped: hold a value until the next one.
+    dash: dash length at scale 1 [px]; 0 is a solid line.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Dots:
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Areas on top of each other, what is positive upwards and what is negative downwards. parts: (n, k)."""
+    """Stacked areas, positive ones upwards and negative ones downwards. parts: (n, k)."""
 
     names: tuple[str, ...]
     colours: tuple[Colour, ...]
@@ -56,8 +56,8 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Something that happened, of one of the kinds of an `Event`; colour: instead of the kind's own."""
+class ChartMark:
+    """ChartMark of an event of one kind. colour: replaces the kind's own colour."""
 
     x: float
     kind: str
@@ -67,18 +67,21 @@ class Mark:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """All that one chart shows.
+    """Everything that one chart shows.
 
-    limits: which values there is room for; include: values that the axis has in any case.
-    latest: written beside the title; legend: names of what is drawn; empty: said when there is nothing to draw.
+    limits: range of the value axis.
+    include: values that the axis always contains.
+    latest: text beside the title.
+    legend: names of the drawn series.
+    empty: text if there is nothing to draw.
     """
 
     title: str
     unit: Unit = PLAIN
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ChartLine, ...] = ()
     dots: tuple[Dots, ...] = ()
     stack: Stack | None = None
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[ChartMark, ...] = ()
     limits: Limits = figure_limits
     include: tuple[float, ...] = ()
     latest: Words = ()
@@ -93,9 +96,9 @@ class Content:
 
 
 def moving_average(values: Floats, weight: float) -> Floats:
-    """Exponential: the past counts `weight`, 0 to 0.99, and the first values are not drawn towards 0.
+    """Return the exponential moving average with weight 0 to 0.99 for the past, without bias towards 0.
 
-    What is missing is skipped and stays missing.
+    Missing values are skipped and stay missing.
     """
     there = np.isfinite(values)
     averages = np.full(len(values), np.nan)
@@ -104,7 +107,7 @@ def moving_average(values: Floats, weight: float) -> Floats:
 
 
 def _filtered(values: Floats, weight: float) -> Floats:
-    """Each value with what is left of those before it, block by block."""
+    """Return the decayed sum of each value and those before it, block by block."""
     kernel, left = _weights(weight)
     blocks = np.concatenate([values, np.zeros(-len(values) % BLOCK)]).reshape(-1, BLOCK) @ kernel
     for block, before in zip(blocks[1:], blocks, strict=False):
@@ -114,23 +117,24 @@ def _filtered(values: Floats, weight: float) -> Floats:
 
 @lru_cache(maxsize=8)
 def _weights(weight: float) -> tuple[Floats, Floats]:
-    """Of the values within a block for each later one, and of the one before the block."""
+    """Return the weights of the values in a block for each later one, and of the one before the block."""
     ages = np.subtract.outer(np.arange(BLOCK), np.arange(BLOCK)).T
     return np.where(ages >= 0, weight ** np.maximum(ages, 0.0), 0.0), weight ** np.arange(1.0, BLOCK + 1.0)
 
 
 def moving_averages(columns: Floats, weight: float) -> Floats:
-    """Of each column."""
+    """Return the moving average of each column."""
     return np.stack([moving_average(column, weight) for column in columns.T], axis=1)
 
 
 def stacked(parts: Floats) -> tuple[Floats, Floats]:
-    """Upper ends of the positive parts and lower ends of the negative ones, both (n, k); NaN where one is missing."""
+    """Return upper ends of the positive parts and lower ends of the negative ones, both (n, k); NaN where one is
+    missing."""
     return np.cumsum(np.maximum(parts, 0.0), axis=1), np.cumsum(np.minimum(parts, 0.0), axis=1)
 
 
 def running_best(xs: Floats, ys: Floats, end: float) -> tuple[Floats, Floats]:
-    """Where the least value so far became less, and to what; the last one again at the end."""
+    """Return the points at which the running minimum fell, and the last value again at the end."""
     there = np.isfinite(ys)
     xs, ys = xs[there], ys[there]
     if not len(xs):

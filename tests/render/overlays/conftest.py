@@ -8,7 +8,7 @@ import pygame
 import pytest
 
 from racer_env.engine import Simulation, Track, load_circuit
-from racer_viewer.render.overlays.panel import History, Letters, Panel, View
+from racer_viewer.render.overlays.panel import History, Panel, PanelInput, TextPainter
 from racer_viewer.snapshot import CarStyle, PolicyInsight, Snapshot
 from racer_viewer.ui.theme import ORDINARY, Theme
 
@@ -27,8 +27,8 @@ def theme() -> Theme:
 
 
 @pytest.fixture
-def letters(theme: Theme) -> Letters:
-    return Letters(theme)
+def letters(theme: Theme) -> TextPainter:
+    return TextPainter(theme)
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +66,7 @@ def show() -> Show:
             history.tick(snapshot)
         board = pygame.Surface(panel.size, depth=32)
         panel.forget()
-        panel.draw(board, View(snapshot, history, units))
+        panel.draw(board, PanelInput(snapshot, history, units))
         return pygame.surfarray.array3d(board).astype(int)
 
     return draw

@@ -5,14 +5,14 @@ import pygame
 import pytest
 
 from racer_viewer.render.overlays import lap_time
-from racer_viewer.render.overlays.panel import PATIENCE, CalmAxis, Letters, round_up
+from racer_viewer.render.overlays.panel import SHRINK_FRAMES, StableAxis, TextPainter, round_up
 from racer_viewer.timing import signed, signed_time
 from racer_viewer.ui.theme import TEXT_LARGE, Theme
 
 WHITE = (255, 255, 255)
 
 
-def drawn(letters: Letters, text: str) -> np.ndarray:
+def drawn(letters: TextPainter, text: str) -> np.ndarray:
     board = pygame.Surface((200, 40), depth=32)
     letters.figure(board, text, 190, 5, WHITE, TEXT_LARGE)
     return pygame.surfarray.array3d(board)[:, :, 0]
@@ -30,7 +30,7 @@ def test_a_difference_has_its_sign() -> None:
 
 @pytest.mark.parametrize("scale", [0.8, 1.0, 1.37, 2.0])
 def test_a_digit_that_changes_moves_no_other(scale: float) -> None:
-    letters = Letters(Theme(scale))
+    letters = TextPainter(Theme(scale))
     fixed = 190 - letters.figure_width(".11", TEXT_LARGE)
     pictures = [drawn(letters, text) for text in ("11.11", "17.11", "8.11", "+48.11", "−11.11")]
     for picture in pictures:
@@ -39,13 +39,13 @@ def test_a_digit_that_changes_moves_no_other(scale: float) -> None:
     assert len({letters.figure_width(text) for text in ("11.11", "48.00", "77.77")}) == 1
 
 
-def test_a_figure_ends_where_it_is_put(letters: Letters) -> None:
+def test_a_figure_ends_where_it_is_put(letters: TextPainter) -> None:
     inked = np.flatnonzero(drawn(letters, "888").any(axis=1))
     assert 185 <= inked.max() < 190
     assert 190 - letters.figure_width("888", TEXT_LARGE) <= inked.min() < 190 - letters.figure_width("88", TEXT_LARGE)
 
 
-def test_a_name_that_is_too_long_is_cut_and_marked(letters: Letters, theme: Theme) -> None:
+def test_a_name_that_is_too_long_is_cut_and_marked(letters: TextPainter, theme: Theme) -> None:
     assert letters.fitted("Rookie", 200) == "Rookie"
     cut = letters.fitted("A name that nobody can remember", 80)
     assert cut.endswith("…")
@@ -61,19 +61,19 @@ def test_an_axis_ends_at_a_round_figure(value: float, up: float) -> None:
 
 
 def test_an_axis_grows_at_once_and_shrinks_when_it_was_not_needed_for_a_while() -> None:
-    axis = CalmAxis(0.001)
+    axis = StableAxis(0.001)
     assert axis.cover(0.0) == 0.001
     assert axis.cover(0.03) == pytest.approx(0.05)
-    for _ in range(PATIENCE - 1):
+    for _ in range(SHRINK_FRAMES - 1):
         assert axis.cover(0.004) == pytest.approx(0.05)
     assert axis.cover(0.004) == pytest.approx(0.005)
 
 
 def test_a_value_that_comes_again_keeps_an_axis_as_it_is() -> None:
-    axis = CalmAxis(0.001)
-    for look in range(5 * PATIENCE):
+    axis = StableAxis(0.001)
+    for look in range(5 * SHRINK_FRAMES):
         assert axis.cover(0.03 if look % 100 == 0 else 0.001) == pytest.approx(0.05)
 
 
 def test_an_axis_goes_no_farther_than_it_may() -> None:
-    assert CalmAxis(0.2, 1.0).cover(1.7) == 1.0
+    assert StableAxis(0.2, 1.0).cover(1.7) == 1.0

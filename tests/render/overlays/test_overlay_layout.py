@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.overlays.overlays import (
+    AT_BOTTOM,
     COLUMN_SHARE,
-    FROM_BELOW,
     IMPORTANCE,
     LEFT,
     RIGHT,
-    Room,
-    Wish,
+    PanelArea,
+    PanelRequest,
     arrange,
 )
 from racer_viewer.snapshot import PolicyInsight, Snapshot
@@ -26,7 +26,7 @@ from racer_viewer.ui.theme import MARGIN, Theme, fitting_scale
 SIZES = ((960, 540), (1280, 720), (1024, 768), (960, 1080), (2560, 1080), (3840, 2160))
 WANTED_SCALES = (0.8, 1.0, 1.5, 2.0)
 SUBSETS = [set(names) for count in range(7) for names in itertools.combinations(OVERLAYS, count)]
-ROOM = Room((1280, 720), 232, 16, 8)
+ROOM = PanelArea((1280, 720), 232, 16, 8)
 
 
 def check_apart(rects: Iterable[pygame.Rect], window: tuple[int, int], margin: int) -> None:
@@ -98,8 +98,8 @@ HEIGHTS = st.tuples(st.integers(20, 400), st.integers(0, 15)).map(lambda pair: (
 def test_whatever_the_heights_panels_are_apart(
     heights: list[tuple[int, int]], shown: set[str], window: tuple[int, int]
 ) -> None:
-    room = Room(window, 232, 16, 8)
-    wishes = [Wish(name, *pair) for name, pair in zip(IMPORTANCE, heights, strict=True) if name in shown]
+    room = PanelArea(window, 232, 16, 8)
+    wishes = [PanelRequest(name, *pair) for name, pair in zip(IMPORTANCE, heights, strict=True) if name in shown]
     places = arrange(wishes, room)
     check_apart([place.rect for place in places], window, room.margin)
     ranked = [name for name in IMPORTANCE if name in shown]
@@ -107,14 +107,14 @@ def test_whatever_the_heights_panels_are_apart(
     small = {place.name for place in places if place.compact}
     kept = ranked[: len(places)]
     assert small == set(kept[len(kept) - len(small) :]), "the least important are compact"
-    compact = [Wish(wish.name, wish.compact, wish.compact) for wish in wishes]
+    compact = [PanelRequest(wish.name, wish.compact, wish.compact) for wish in wishes]
     assert len(arrange(compact, room)) <= len(places), "none is left out that fits when all are compact"
 
 
 def test_speed_and_map_lie_at_the_bottom_and_all_others_from_the_top() -> None:
-    places = {place.name: place.rect for place in arrange([Wish(name, 60, 50) for name in IMPORTANCE], ROOM)}
+    places = {place.name: place.rect for place in arrange([PanelRequest(name, 60, 50) for name in IMPORTANCE], ROOM)}
     assert len(places) == len(IMPORTANCE)
-    assert all(places[name].bottom == 720 - 16 for name in FROM_BELOW)
+    assert all(places[name].bottom == 720 - 16 for name in AT_BOTTOM)
     assert places["timing"].topleft == (16, 16)
     assert places["reward"].topright == (1280 - 16, 16)
     for column in (LEFT, RIGHT):
@@ -124,13 +124,16 @@ def test_speed_and_map_lie_at_the_bottom_and_all_others_from_the_top() -> None:
 
 
 def test_a_panel_that_does_not_fit_at_home_goes_to_the_other_column() -> None:
-    places = {place.name: place for place in arrange([Wish("timing", 400, 400), Wish("inputs", 400, 300)], ROOM)}
+    places = {
+        place.name: place
+        for place in arrange([PanelRequest("timing", 400, 400), PanelRequest("inputs", 400, 300)], ROOM)
+    }
     assert places["timing"].rect.left < 640 < places["inputs"].rect.left
     assert not places["inputs"].compact
 
 
 def test_panels_are_made_compact_before_any_is_left_out() -> None:
-    wishes = [Wish(name, 300, 150) for name in ("timing", "inputs", "physics", "reward", "agent")]
+    wishes = [PanelRequest(name, 300, 150) for name in ("timing", "inputs", "physics", "reward", "agent")]
     places = arrange(wishes, ROOM)
     assert len(places) == 5
     assert {place.name for place in places if place.compact} == {"agent", "physics"}

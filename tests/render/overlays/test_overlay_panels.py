@@ -15,7 +15,7 @@ from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.overlays.agent import AgentPanel, shares
 from racer_viewer.render.overlays.circuit_map import CircuitMap
 from racer_viewer.render.overlays.inputs import InputsPanel, SpeedPanel
-from racer_viewer.render.overlays.panel import History, Letters
+from racer_viewer.render.overlays.panel import History, TextPainter
 from racer_viewer.render.overlays.physics import FORCE_REACH, PhysicsPanel, forces_on
 from racer_viewer.render.overlays.reward import RewardPanel
 from racer_viewer.render.overlays.timing import GapsPanel, TimingPanel, nearest
@@ -33,7 +33,9 @@ def count(picture: np.ndarray, colour: tuple[int, int, int]) -> int:
     return int((picture == colour).all(axis=2).sum())
 
 
-def test_the_speedometer_is_lit_as_far_as_the_speed(snapshot_of: MakeSnapshot, letters: Letters, show: Show) -> None:
+def test_the_speedometer_is_lit_as_far_as_the_speed(
+    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+) -> None:
     for compact in (False, True):
         panel = SpeedPanel(letters, compact)
         for speed in (0.0, 33.0, 80.0, 160.0):
@@ -44,7 +46,7 @@ def test_the_speedometer_is_lit_as_far_as_the_speed(snapshot_of: MakeSnapshot, l
 
 
 def test_speeds_are_given_in_the_units_that_are_asked_for(
-    snapshot_of: MakeSnapshot, letters: Letters, show: Show
+    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
 ) -> None:
     panel = SpeedPanel(letters, False)
     at_50, at_180 = show(panel, snapshot_of(speed=50.0), units="km/h"), show(panel, snapshot_of(speed=180.0))
@@ -56,7 +58,13 @@ def test_speeds_are_given_in_the_units_that_are_asked_for(
 
 @pytest.mark.parametrize(("steer", "throttle", "brake"), [(0.6, 0.25, 0.9), (-0.35, 1.0, 0.5), (0.0, 0.0, 0.0)])
 def test_input_bars_are_as_long_as_what_the_car_does(
-    steer: float, throttle: float, brake: float, snapshot_of: MakeSnapshot, letters: Letters, show: Show, length: Length
+    steer: float,
+    throttle: float,
+    brake: float,
+    snapshot_of: MakeSnapshot,
+    letters: TextPainter,
+    show: Show,
+    length: Length,
 ) -> None:
     panel = InputsPanel(letters, True)
     end_marks = [math.copysign(1.0, -steer), 0.0, 0.0]
@@ -71,7 +79,7 @@ def test_input_bars_are_as_long_as_what_the_car_does(
 
 @pytest.mark.parametrize("asked", [-1.0, -0.5, 0.0, 0.75])
 def test_a_hollow_mark_is_where_the_driver_wants_the_input(
-    asked: float, snapshot_of: MakeSnapshot, letters: Letters, show: Show
+    asked: float, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
 ) -> None:
     panel = InputsPanel(letters, True)
     bar = panel.bars[0]
@@ -82,7 +90,7 @@ def test_a_hollow_mark_is_where_the_driver_wants_the_input(
     assert len(mark) == 5
 
 
-def test_traces_show_the_last_two_seconds(snapshot_of: MakeSnapshot, letters: Letters, show: Show) -> None:
+def test_traces_show_the_last_two_seconds(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
     panel, history = InputsPanel(letters, False), History()
     for step in range(120):
         history.tick(snapshot_of(step_count=step, throttle=1.0 if step >= 60 else 0.3))
@@ -94,7 +102,7 @@ def test_traces_show_the_last_two_seconds(snapshot_of: MakeSnapshot, letters: Le
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_reward_bars_are_as_long_as_the_parts_of_this_tick(
-    compact: bool, snapshot_of: MakeSnapshot, letters: Letters, show: Show, length: Length
+    compact: bool, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show, length: Length
 ) -> None:
     panel = RewardPanel(letters, compact)
     parts = [0.0012, 0.0004, -0.002, -0.001, -0.0003, 0.0]
@@ -108,7 +116,7 @@ def test_reward_bars_are_as_long_as_the_parts_of_this_tick(
 
 
 def test_the_reward_graph_stacks_gains_upwards_and_losses_downwards(
-    snapshot_of: MakeSnapshot, letters: Letters, show: Show
+    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
 ) -> None:
     panel, history = RewardPanel(letters, False), History()
     for step in range(8):
@@ -127,7 +135,7 @@ def test_the_reward_graph_stacks_gains_upwards_and_losses_downwards(
     assert not (older == ORDINARY.series[0]).all(axis=1).any(), "before the episode there was nothing"
 
 
-def test_the_sums_of_the_episode_are_written(snapshot_of: MakeSnapshot, letters: Letters, show: Show) -> None:
+def test_the_sums_of_the_episode_are_written(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
     panel = RewardPanel(letters, False)
     plain, other = (show(panel, snapshot_of(totals=np.array([total, 0, 0, 0, 0, 0.0]))) for total in (0.0, 1.5))
     changed = np.argwhere((plain != other).any(axis=2))
@@ -145,7 +153,7 @@ def test_shares_of_what_matters_sum_up_to_one_and_follow_the_ranges(thought: Pol
 
 
 def test_agent_bars_are_as_long_as_spread_and_shares(
-    snapshot_of: MakeSnapshot, letters: Letters, thought: PolicyInsight, show: Show, length: Length
+    snapshot_of: MakeSnapshot, letters: TextPainter, thought: PolicyInsight, show: Show, length: Length
 ) -> None:
     panel = AgentPanel(letters, False)
     picture = show(panel, snapshot_of(insight=thought))
@@ -158,7 +166,7 @@ def test_agent_bars_are_as_long_as_spread_and_shares(
 
 @pytest.mark.parametrize(("ray", "side"), [(0, 1), (8, -1)])
 def test_the_ray_that_matters_is_lit_on_its_side(
-    ray: int, side: int, snapshot_of: MakeSnapshot, letters: Letters, show: Show
+    ray: int, side: int, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
 ) -> None:
     sensitivity = np.zeros((3, 14), np.float32)
     sensitivity[0, ray] = 1.0
@@ -171,7 +179,7 @@ def test_the_ray_that_matters_is_lit_on_its_side(
 
 
 def test_an_agent_without_value_and_spread_is_shown_too(
-    snapshot_of: MakeSnapshot, letters: Letters, thought: PolicyInsight, show: Show, length: Length
+    snapshot_of: MakeSnapshot, letters: TextPainter, thought: PolicyInsight, show: Show, length: Length
 ) -> None:
     panel = AgentPanel(letters, False)
     bare = snapshot_of(insight=dataclasses.replace(thought, value=None, spread=None))
@@ -215,7 +223,7 @@ def test_nothing_resists_a_car_that_stands(snapshot_of: MakeSnapshot) -> None:
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_force_bars_are_as_long_as_the_forces(
-    compact: bool, snapshot_of: MakeSnapshot, letters: Letters, show: Show, length: Length
+    compact: bool, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show, length: Length
 ) -> None:
     panel = PhysicsPanel(letters, compact)
     snapshot = snapshot_of(speed=100.0, vx=100.0, throttle=0.5, brake=0.2)
@@ -228,13 +236,13 @@ def test_force_bars_are_as_long_as_the_forces(
 
 @pytest.mark.parametrize(("surface", "colour"), [(0, GOOD), (1, BAD), (2, ACCENT)])
 def test_the_surface_has_its_colour(
-    surface: int, colour: tuple[int, int, int], snapshot_of: MakeSnapshot, letters: Letters, show: Show
+    surface: int, colour: tuple[int, int, int], snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
 ) -> None:
     picture = show(PhysicsPanel(letters, False), snapshot_of(surface=surface))
     assert count(picture[:, : letters.theme.px(22)], colour) > 10
 
 
-def test_the_arrow_points_where_the_car_slides(snapshot_of: MakeSnapshot, letters: Letters, show: Show) -> None:
+def test_the_arrow_points_where_the_car_slides(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
     panel = PhysicsPanel(letters, False)
     tips = []
     for left in (-60.0, 60.0):
@@ -253,7 +261,7 @@ def test_a_delta_is_drawn_in_the_colour_of_what_it_means(
     seen: tuple[int, int, int],
     unseen: tuple[int, int, int],
     snapshot_of: MakeSnapshot,
-    letters: Letters,
+    letters: TextPainter,
     show: Show,
 ) -> None:
     panel = TimingPanel(letters, compact)
@@ -262,13 +270,15 @@ def test_a_delta_is_drawn_in_the_colour_of_what_it_means(
     assert count(picture, unseen) == 0
 
 
-def test_without_a_best_lap_nothing_is_good_or_bad(snapshot_of: MakeSnapshot, letters: Letters, show: Show) -> None:
+def test_without_a_best_lap_nothing_is_good_or_bad(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
     panel = TimingPanel(letters, False)
     picture = show(panel, snapshot_of(timing=Timing(1, 100, None, None, None, (Sector(350, None),) * 3)))
     assert count(picture, GOOD) == count(picture, BAD) == 0
 
 
-def test_sectors_have_the_colour_of_better_and_worse(snapshot_of: MakeSnapshot, letters: Letters, show: Show) -> None:
+def test_sectors_have_the_colour_of_better_and_worse(
+    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+) -> None:
     panel = TimingPanel(letters, False)
     sectors = Sector(340, 350), Sector(360, 350), Sector(None, 350)
     picture = show(panel, snapshot_of(timing=Timing(2, 100, 1100, 1000, None, sectors)))
@@ -278,7 +288,7 @@ def test_sectors_have_the_colour_of_better_and_worse(snapshot_of: MakeSnapshot, 
 
 
 def test_a_snapshot_without_timing_shows_what_the_car_knows(
-    snapshot_of: MakeSnapshot, letters: Letters, show: Show
+    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
 ) -> None:
     car = snapshot_of(lap=4, lap_ticks=321, last_lap_ticks=1069, best_lap_ticks=1042)
     told = dataclasses.replace(car, timing=Timing(4, 321, 1069, 1042, None))
@@ -287,7 +297,7 @@ def test_a_snapshot_without_timing_shows_what_the_car_knows(
     assert (show(panel, car) != show(panel, snapshot_of())).any()
 
 
-def test_the_lap_time_runs_in_every_frame(snapshot_of: MakeSnapshot, letters: Letters, show: Show) -> None:
+def test_the_lap_time_runs_in_every_frame(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
     panel = TimingPanel(letters, False)
     pictures = [show(panel, snapshot_of(timing=Timing(1, ticks, None, None, None))) for ticks in (100, 101, 102)]
     assert (pictures[0] != pictures[1]).any()
@@ -300,7 +310,7 @@ def test_the_nearest_cars_are_listed_from_the_one_farthest_ahead() -> None:
     assert nearest(gaps, 1, 3) == [2, 6, 0]
 
 
-def test_gaps_have_a_dot_in_the_colour_of_each_car(snapshot_of: MakeSnapshot, letters: Letters, show: Show) -> None:
+def test_gaps_have_a_dot_in_the_colour_of_each_car(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
     snapshot = snapshot_of(4, gaps=(0.0, -2.0, 1.0, math.inf))
     panel = GapsPanel(letters, 3)
     picture = show(panel, snapshot)
@@ -318,7 +328,7 @@ def test_gaps_have_a_dot_in_the_colour_of_each_car(snapshot_of: MakeSnapshot, le
 def test_the_dot_on_the_map_is_where_the_car_is(
     compact: bool, scale: float, track: Track, snapshot_of: MakeSnapshot, show: Show
 ) -> None:
-    panel = CircuitMap(Letters(Theme(scale)), compact)
+    panel = CircuitMap(TextPainter(Theme(scale)), compact)
     look = CarStyle("You", (255, 0, 255))
     places = []
     for gate in track.gates[::7]:
@@ -333,7 +343,7 @@ def test_the_dot_on_the_map_is_where_the_car_is(
 
 
 def test_the_map_shows_the_road_where_the_track_is(track: Track, snapshot_of: MakeSnapshot, show: Show) -> None:
-    panel = CircuitMap(Letters(Theme(1.0)), False)
+    panel = CircuitMap(TextPainter(Theme(1.0)), False)
     picture = show(panel, snapshot_of(x=1e6))
     for x, y in track.gates[1:, 4:6]:
         px, py = panel.place(x, y)
@@ -345,7 +355,7 @@ def test_a_ghost_is_hollow_and_the_followed_car_is_larger_and_on_top(track: Trac
     cars["x"], cars["y"] = track.gates[[3, 12, 21], 4], track.gates[[3, 12, 21], 5]
     colours = (255, 0, 255), (0, 255, 255), (255, 255, 0)
     looks = CarStyle("a", colours[0]), CarStyle("b", colours[1], ghost=True), CarStyle("c", colours[2])
-    panel = CircuitMap(Letters(Theme(2.0)), False)
+    panel = CircuitMap(TextPainter(Theme(2.0)), False)
     picture = show(panel, Snapshot(track, cars, looks, focus=2))
     middles = [picture[tuple(round(value) for value in panel.place(car["x"], car["y"]))] for car in cars]
     assert [tuple(middle) == colour for middle, colour in zip(middles, colours, strict=True)] == [True, False, True]
@@ -357,7 +367,7 @@ def test_a_ghost_is_hollow_and_the_followed_car_is_larger_and_on_top(track: Trac
 
 
 def test_another_circuit_is_another_map_and_one_without_a_name_can_be_shown(
-    track: Track, snapshot_of: MakeSnapshot, letters: Letters, show: Show
+    track: Track, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
 ) -> None:
     panel = CircuitMap(letters, False)
     first = show(panel, snapshot_of())
@@ -369,7 +379,7 @@ def test_another_circuit_is_another_map_and_one_without_a_name_can_be_shown(
 
 
 def test_another_palette_has_its_own_good_and_bad(snapshot_of: MakeSnapshot, show: Show) -> None:
-    panel = TimingPanel(Letters(Theme(1.0, COLOUR_BLIND)), False)
+    panel = TimingPanel(TextPainter(Theme(1.0, COLOUR_BLIND)), False)
     picture = show(panel, snapshot_of(timing=Timing(2, 100, 1100, 1000, -14)))
     assert count(picture, COLOUR_BLIND.good) > 20
     assert count(picture, GOOD) == 0

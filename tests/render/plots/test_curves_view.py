@@ -9,7 +9,7 @@ import pygame
 import pytest
 
 from racer_viewer.render.plots import CHARTS, CurvesView, charts_of
-from racer_viewer.render.plots.curves_view import LEAST_HEIGHT, LEAST_WIDTH, grid
+from racer_viewer.render.plots.curves_view import MIN_HEIGHT, MIN_WIDTH, grid
 from racer_viewer.render.plots.figures import COMPONENT_KEYS, content_of, sector_medians, span
 from racer_viewer.run_history import RunHistory
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, Theme, fitting_scale
@@ -55,8 +55,8 @@ def test_places_are_within_the_area_and_apart_from_each_other(count: int) -> Non
         assert all(place.inflate(11, 11).collidelist(found[:number]) < 0 for number, place in enumerate(found))
         assert found[0].unionall(found[1:]) == area
         if len(found) > 1:
-            assert min(place.width for place in found) >= LEAST_WIDTH - 1
-            assert min(place.height for place in found) >= LEAST_HEIGHT - 1
+            assert min(place.width for place in found) >= MIN_WIDTH - 1
+            assert min(place.height for place in found) >= MIN_HEIGHT - 1
 
 
 @pytest.mark.parametrize("size", SIZES)

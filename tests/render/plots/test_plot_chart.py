@@ -7,9 +7,18 @@ import pytest
 from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.axes import SECONDS, lap_limits
 from racer_viewer.render.plots.chart import AREA_SHADE, RAW_SHADE, Chart
-from racer_viewer.render.plots.drawing import draw_dots, draw_line, placed
+from racer_viewer.render.plots.drawing import draw_dots, draw_line, placed_marks
 from racer_viewer.render.plots.hover import draw_hover, readings
-from racer_viewer.render.plots.series import Content, Dots, Line, Mark, Stack, moving_average, running_best, stacked
+from racer_viewer.render.plots.series import (
+    ChartLine,
+    ChartMark,
+    Content,
+    Dots,
+    Stack,
+    moving_average,
+    running_best,
+    stacked,
+)
 from racer_viewer.ui.theme import ORDINARY, Colour, Theme
 
 SIZE = 420, 240
@@ -32,7 +41,7 @@ def rows_of(chart: Chart, colour: Colour, steps: float) -> np.ndarray:
 
 
 def test_a_line_is_where_its_values_are(theme: Theme) -> None:
-    chart = Chart(theme, SIZE, Content("A", lines=(Line("a", RED, XS, 3.0 + 0.1 * XS),)), (0.0, 100.0), 0.0)
+    chart = Chart(theme, SIZE, Content("A", lines=(ChartLine("a", RED, XS, 3.0 + 0.1 * XS),)), (0.0, 100.0), 0.0)
     for steps in (5.0, 50.0, 95.0):
         assert rows_of(chart, RED, steps).mean() == pytest.approx(chart.axes.y(3.0 + 0.1 * steps), abs=1.2)
 
@@ -40,7 +49,7 @@ def test_a_line_is_where_its_values_are(theme: Theme) -> None:
 def test_a_gap_stays_a_gap_unless_the_line_is_joined(theme: Theme) -> None:
     ys = np.where((XS > 40.0) & (XS < 60.0), np.nan, 5.0 + 0.01 * XS)
     for joined in (False, True):
-        chart = Chart(theme, SIZE, Content("A", lines=(Line("a", RED, XS, ys, joined=joined),)), (0.0, 100.0), 0.0)
+        chart = Chart(theme, SIZE, Content("A", lines=(ChartLine("a", RED, XS, ys, joined=joined),)), (0.0, 100.0), 0.0)
         assert bool(len(rows_of(chart, RED, 50.0))) == joined
         assert len(rows_of(chart, RED, 20.0))
         assert len(rows_of(chart, RED, 80.0))
@@ -49,15 +58,15 @@ def test_a_gap_stays_a_gap_unless_the_line_is_joined(theme: Theme) -> None:
 def test_a_value_alone_is_seen(theme: Theme) -> None:
     ys = np.full(101, np.nan)
     ys[50] = 1.0
-    chart = Chart(theme, SIZE, Content("A", lines=(Line("a", RED, XS, ys),)), (0.0, 100.0), 0.6)
+    chart = Chart(theme, SIZE, Content("A", lines=(ChartLine("a", RED, XS, ys),)), (0.0, 100.0), 0.6)
     assert len(rows_of(chart, RED, 50.0)) >= 2
-    first = Chart(theme, SIZE, Content("A", lines=(Line("a", RED, XS[:1] + 1.0, XS[:1]),)), (0.0, 1.0))
+    first = Chart(theme, SIZE, Content("A", lines=(ChartLine("a", RED, XS[:1] + 1.0, XS[:1]),)), (0.0, 1.0))
     assert has(picture(first), RED).sum() >= 4
 
 
 def test_nothing_of_a_line_is_outside_the_frame(theme: Theme) -> None:
     wild = np.where(XS % 2 == 0, 1e9, -1e9)
-    content = Content("A", lines=(Line("a", RED, XS, wild, False),), limits=lambda _: (0.0, 1.0))
+    content = Content("A", lines=(ChartLine("a", RED, XS, wild, False),), limits=lambda _: (0.0, 1.0))
     chart = Chart(theme, SIZE, content, (20.0, 80.0), 0.0)
     drawn = has(picture(chart), RED)
     frame = chart.axes.frame
@@ -68,7 +77,7 @@ def test_nothing_of_a_line_is_outside_the_frame(theme: Theme) -> None:
 
 def test_an_average_is_bold_and_the_values_are_faint_behind_it(theme: Theme) -> None:
     ys = np.where(XS % 2 == 0, 1.0, 0.0)
-    line = Line("a", RED, XS, ys)
+    line = ChartLine("a", RED, XS, ys)
     chart = Chart(theme, SIZE, Content("A", lines=(line,)), (0.0, 100.0), 0.95)
     assert np.ptp(rows_of(chart, RED, 80.0)) < chart.axes.frame.height * 0.2
     behind = has(picture(chart), blend(PANEL, RED, RAW_SHADE))
@@ -177,12 +186,12 @@ def test_the_mouse_finds_the_values_of_all_series(theme: Theme) -> None:
     content = Content(
         "A",
         lines=(
-            Line("raw", RED, XS, XS, False),
-            Line("average", RED, XS, np.where(XS < 29.0, 0.0, 10.0)),
-            Line("gap", RED, XS, gappy),
-            Line("joined", RED, XS, gappy, joined=True),
-            Line("best", RED, *best, False, stepped=True),
-            Line("short", RED, XS[:20], XS[:20], False),
+            ChartLine("raw", RED, XS, XS, False),
+            ChartLine("average", RED, XS, np.where(XS < 29.0, 0.0, 10.0)),
+            ChartLine("gap", RED, XS, gappy),
+            ChartLine("joined", RED, XS, gappy, joined=True),
+            ChartLine("best", RED, *best, False, stepped=True),
+            ChartLine("short", RED, XS[:20], XS[:20], False),
         ),
         dots=(Dots("dot", RED, np.array([20.0, 31.0, 90.0]), np.array([1.0, 2.0, 3.0])),),
         stack=Stack(("up", "none", "down"), (RED, GREEN, BLUE), XS, np.stack([XS, 0.0 * XS, -XS], axis=1)),
@@ -200,7 +209,7 @@ def test_the_mouse_finds_the_values_of_all_series(theme: Theme) -> None:
 
 @pytest.mark.parametrize("mouse", [(80, 80), (470, 80), (80, 240), (470, 240), (265, 160)])
 def test_the_box_with_the_values_stays_where_it_may_be(theme: Theme, mouse: tuple[int, int]) -> None:
-    lines = tuple(Line(f"a line with a long name, {number}", RED, XS, XS + number) for number in range(8))
+    lines = tuple(ChartLine(f"a line with a long name, {number}", RED, XS, XS + number) for number in range(8))
     chart = Chart(theme, SIZE, Content("A", lines=lines), (0.0, 100.0))
     surface, within = pygame.Surface((600, 340), depth=32), pygame.Rect((60, 50), SIZE)
     draw_hover(surface, chart, within.topleft, mouse, within)
@@ -212,12 +221,12 @@ def test_the_box_with_the_values_stays_where_it_may_be(theme: Theme, mouse: tupl
 
 def test_marks_that_matter_have_the_room(theme: Theme) -> None:
     marks = (
-        Mark(50.0, "checkpoint", "saved"), Mark(50.5, "weights", "changed"), Mark(49.5, "best", "6.60"),
-        Mark(10.0, "best", "7.00"), Mark(90.0, "paused", "paused"), Mark(300.0, "best", "beyond"),
+        ChartMark(50.0, "checkpoint", "saved"), ChartMark(50.5, "weights", "changed"), ChartMark(49.5, "best", "6.60"),
+        ChartMark(10.0, "best", "7.00"), ChartMark(90.0, "paused", "paused"), ChartMark(300.0, "best", "beyond"),
     )  # fmt: skip
-    line = Line("a", RED, XS, XS, False)
+    line = ChartLine("a", RED, XS, XS, False)
     chart = Chart(theme, SIZE, Content("A", lines=(line,), marks=marks), (0.0, 100.0))
-    assert [mark.text for mark, _ in placed(marks, chart.axes, 12.0)] == ["changed", "7.00"]
+    assert [mark.text for mark, _ in placed_marks(marks, chart.axes, 12.0)] == ["changed", "7.00"]
     lane = picture(chart)[:, chart.axes.frame.top - 8 : chart.axes.frame.top]
     columns = np.flatnonzero(has(lane, ORDINARY.accent).any(axis=1))
     assert columns.min() == pytest.approx(chart.axes.x(50.5), abs=1.0)
@@ -229,11 +238,13 @@ def test_an_empty_chart_says_so(theme: Theme) -> None:
     letters = has(picture(nothing)[frame.left : frame.right, frame.top : frame.bottom], ORDINARY.faint)
     assert letters.any()
     assert np.flatnonzero(letters.any(axis=1)).mean() == pytest.approx(frame.width / 2, rel=0.2)
-    missing = Content("A", lines=(Line("a", RED, XS, np.full(101, np.nan)),))
+    missing = Content("A", lines=(ChartLine("a", RED, XS, np.full(101, np.nan)),))
     assert missing.is_empty
 
 
 @pytest.mark.parametrize("size", [(1, 1), (30, 10), (60, 300), (300, 40)])
 def test_a_chart_may_be_too_small_for_anything(theme: Theme, size: tuple[int, int]) -> None:
-    content = Content("TITLE", lines=(Line("a", RED, XS, XS),), latest=[("1.00", RED)], marks=(Mark(5.0, "best", "x"),))
+    content = Content(
+        "TITLE", lines=(ChartLine("a", RED, XS, XS),), latest=[("1.00", RED)], marks=(ChartMark(5.0, "best", "x"),)
+    )
     assert Chart(theme, size, content, (0.0, 100.0)).picture.get_size() == size

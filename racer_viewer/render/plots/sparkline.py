@@ -1,4 +1,4 @@
-"""A curve so small that it fits in a row of a list."""
+"""Sparkline of a run for a row of a list."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Floats = NDArray[np.float64]
 
 SMOOTHING = 0.6
 AREA_SHADE = 0.22
-"""How much of the line's colour the area below it has."""
+"""Share of the line's colour in the area below it."""
 WIDTH, DOT, EDGE = 1.6, 2.4, 3
-"""Of the line, of its end, and free around it, at scale 1 [px]."""
+"""ChartLine width, end dot radius and padding at scale 1 [px]."""
 
 
-class SmallCurve:
-    """How the best lap of a run fell, or while it has no laps, how its reward rose. Each picture is kept.
+class Sparkline:
+    """Best lap of a run over time, or its reward while it has no laps. Pictures are cached.
 
-    Of a run on several circuits it is the reward, too: their times say nothing about each other.
+    Runs on several circuits always show the reward, because lap times of different circuits are not comparable.
     """
 
     def __init__(self, theme: Theme) -> None:
@@ -49,13 +49,13 @@ class SmallCurve:
             return picture
         steps, times = lap_times(curves)
         if len(times) and len(curves.circuits) < 2:
-            self._draw_laps(picture, Axes(frame, span((curves,)), *_apart(*lap_limits(times))), steps, times)
+            self._draw_laps(picture, Axes(frame, span((curves,)), *_distinct_limits(*lap_limits(times))), steps, times)
             return picture
         steps, rewards = _rewards(curves)
         if not len(rewards):
             picture.fill(palette.line, (frame.left, frame.centery, frame.width, self.theme.px(1)))
             return picture
-        axes = Axes(frame, span((curves,)), *_apart(*figure_limits(rewards)))
+        axes = Axes(frame, span((curves,)), *_distinct_limits(*figure_limits(rewards)))
         self._draw_curve(picture, axes, axes.xs(steps), axes.ys(moving_average(rewards, SMOOTHING)))
         return picture
 
@@ -67,7 +67,7 @@ class SmallCurve:
         self._draw_curve(picture, axes, *stepped(axes.xs(xs), axes.ys(ys)))
 
     def _draw_curve(self, picture: pygame.Surface, axes: Axes, xs: Floats, ys: Floats) -> None:
-        """The line, the area below it, and a dot at its end."""
+        """Draw the line, the area below it, and a dot at its end."""
         palette, frame = self.theme.palette, axes.frame
         ys = np.clip(ys, frame.top, frame.bottom - 1)
         columns = np.arange(frame.left, frame.right)
@@ -81,7 +81,7 @@ class SmallCurve:
 
 
 def _rewards(curves: RunHistory) -> tuple[Floats, Floats]:
-    """Steps, and the reward of an episode or else of a step, where it is known."""
+    """Return steps and the episode reward, or the step reward if that is all there is."""
     values = curves.values.get(EPISODE_REWARD)
     if values is None or not np.isfinite(values).any():
         parts = [curves.values[key] for key in COMPONENT_KEYS if key in curves.values]
@@ -90,6 +90,6 @@ def _rewards(curves: RunHistory) -> tuple[Floats, Floats]:
     return curves.steps[there], values[there]
 
 
-def _apart(low: float, high: float) -> tuple[float, float]:
-    """Limits that have something between them."""
+def _distinct_limits(low: float, high: float) -> tuple[float, float]:
+    """Return limits that are not equal."""
     return (low, high) if high > low else (low - 0.5, high + 0.5)

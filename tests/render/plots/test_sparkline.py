@@ -6,7 +6,7 @@ import numpy as np
 import pygame
 import pytest
 
-from racer_viewer.render.plots import SmallCurve
+from racer_viewer.render.plots import Sparkline
 from racer_viewer.run_history import RunHistory
 from racer_viewer.ui.theme import ORDINARY, Theme
 
@@ -16,7 +16,7 @@ RECT = pygame.Rect(20, 10, 120, 36)
 
 def drawn(theme: Theme, run: RunHistory) -> np.ndarray:
     surface = pygame.Surface((160, 60), depth=32)
-    SmallCurve(theme).draw(surface, RECT, run)
+    Sparkline(theme).draw(surface, RECT, run)
     return pygame.surfarray.array3d(surface).astype(int)
 
 
@@ -51,10 +51,10 @@ def test_it_stays_in_its_place(theme: Theme, run_of: MakeRun, updates: int) -> N
 
 
 def test_a_picture_is_kept_as_long_as_its_run(theme: Theme, run_of: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    surface, small, run = pygame.Surface((160, 60), depth=32), SmallCurve(theme), run_of()
+    surface, small, run = pygame.Surface((160, 60), depth=32), Sparkline(theme), run_of()
     times = []
-    draw = SmallCurve._drawn
-    monkeypatch.setattr(SmallCurve, "_drawn", lambda *args: times.append(1) or draw(*args))
+    draw = Sparkline._drawn
+    monkeypatch.setattr(Sparkline, "_drawn", lambda *args: times.append(1) or draw(*args))
     for _ in range(3):
         small.draw(surface, RECT, run)
     assert len(times) == 1

@@ -43,8 +43,8 @@ def snapshot_of(track: Track) -> MakeSnapshot:
         focus = fields.get("focus", 0)
         for name, value in changes.items():
             rows[name][focus] = value
-        looks = tuple(CarStyle(f"Car {number}", ORDINARY.cars[number % 8]) for number in range(cars))
-        return Snapshot(on, rows, **{"looks": looks} | fields)
+        styles = tuple(CarStyle(f"Car {number}", ORDINARY.cars[number % 8]) for number in range(cars))
+        return Snapshot(on, rows, **{"styles": styles} | fields)
 
     return make
 

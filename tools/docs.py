@@ -146,7 +146,7 @@ def redraw(root: Path) -> None:
 def draw_circuits(target: Path) -> None:
     """All bundled circuits on one sheet."""
     from racer_env.engine import circuits, load_circuit
-    from racer_viewer.tracks import overview, svg
+    from racer_viewer.cli.tracks import overview, svg
 
     target.write_text(overview([svg(load_circuit(circuit)) for circuit in circuits()]), encoding="utf-8")
     print(target)

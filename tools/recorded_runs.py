@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from racer_viewer.selftest.recorded import COLUMNS, check_sums
+from racer_viewer.cli.selftest import COLUMNS, check_sums
 
 ROOT = Path(__file__).parent.parent
 DRIVERS = ("pursuit/11", "wall/11", "weave/11")

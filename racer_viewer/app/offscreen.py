@@ -30,7 +30,7 @@ from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import AppContext, MessageScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.watch import WatchScreen, entrants_of, open_watch
-from racer_viewer.paths import data_folder, run_folder
+from racer_viewer.paths import data_folder
 from racer_viewer.replays import Replay, trace_replay
 from racer_viewer.settings import SettingsFile
 from racer_viewer.sound import SoundStage
@@ -202,29 +202,6 @@ def film_replays(options: argparse.Namespace, replays: Sequence[Replay]) -> int:
     context = _prepare(options)
     screen = ReplayScreen(context, [trace_replay(replay) for replay in replays])
     return _film(options, context, screen, screen.length + 1)
-
-
-def film_run(options: argparse.Namespace) -> int:
-    """Learn at the terminal, then film how it learned; with --attach, only the film of a run that has learned."""
-    from racer_viewer.training.command import config_of, run
-    from racer_viewer.training.run_folder import find_checkpoint, free_name
-
-    check_place(options.record)
-    data = data_folder(options.data_dir)
-    if options.attach is None:
-        if options.resume is not None:
-            options.name = str(find_checkpoint(options.resume, data / "runs").model.parent)
-        else:
-            config = config_of(options)
-            options.name = config.name or free_name(config, data / "runs")
-        code = run(options)
-        if code:
-            return code
-    folder = run_folder(options.attach or options.name, data)
-    with FilmProgress("Filming how it learned") as progress:
-        film = film_training(folder, options.record, data, size_of(options), options.seconds, progress)
-    progress.tell(film)
-    return 0
 
 
 def _prepare(options: argparse.Namespace) -> AppContext:

@@ -113,7 +113,7 @@ class Figures:
     cost_by_cars: dict[str, float]
 
 
-def run(quick: bool, as_json: bool) -> None:
+def run(quick: bool, as_json: bool) -> int:
     """Measure and print."""
     prepare_engine()
     figures = measure(rounds=3 if quick else 9, seconds=0.1 if quick else 0.35)
@@ -121,6 +121,7 @@ def run(quick: bool, as_json: bool) -> None:
         print(json.dumps(asdict(figures), indent=2))
     else:
         _print(figures)
+    return 0
 
 
 def measure(rounds: int, seconds: float) -> Figures:

@@ -1,5 +1,1 @@
-"""`racer-viewer games`: games in free run over TCP, with a window for whoever wants to see them."""
-
-from racer_viewer.games.command import run
-
-__all__ = ["run"]
+"""Window and pictures of the games that `racer-viewer games` serves."""

@@ -70,7 +70,7 @@ def test_what_cannot_be_started_is_one_line(tmp_path: Path) -> None:
             ("--seed", "-1"): "--seed is a whole number from 0",
             ("--num-games", "1000"): "--num-games is at most 256",
             ("--max-steps", "9" * 23): "--max-steps is at most 2147483647",
-            ("--render-all",): "--render-all is for the games of a window: add --render human",
+            ("--render-all",): "--render-all needs a window: add --render human",
             ("--hz", "100000"): "--hz is at most 1000",
             ("--render", "human"): r"no display to open a window on \(.*\): use --render rgb_array .*, or none",
         }

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from racer_env.engine import Simulation, load_circuit
+from racer_viewer.cli.terminal import print_run
 from racer_viewer.modes.train.panels import RunDecision
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
-from racer_viewer.modes.train.terminal import tell_terminal
 from racer_viewer.training.run_monitor import RunMonitor
 from tests.modes.person import Person
 from tests.modes.run_folders import make_run, make_story
@@ -27,7 +27,7 @@ def started_by_its_own_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(person: Person, folder: Path, own: bool = True) -> TrainScreen:
-    open_run(person.app.context, folder, opened=lambda screen: tell_terminal(screen, own))
+    open_run(person.app.context, folder, opened=lambda screen: print_run(screen, own))
     return person.until_top(TrainScreen)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from racer_viewer.selftest import checks, recorded, run
-from racer_viewer.selftest.checks import CHECKS, SelfTestError
+from racer_env.assets import assets_folder
+from racer_viewer.cli import selftest
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -18,37 +18,34 @@ DATA = Path(__file__).parents[1] / "data"
 def test_the_kept_runs_are_the_recorded_ones() -> None:
     with (
         np.load(DATA / "engine_traces.npz") as traces,
-        np.load(recorded.assets_folder() / "recorded_runs.npz", allow_pickle=False) as kept,
+        np.load(assets_folder() / "recorded_runs.npz", allow_pickle=False) as kept,
     ):
         names = [str(name) for name in traces["columns"]]
-        columns = [names.index(name) for name in recorded.COLUMNS]
+        columns = [names.index(name) for name in selftest.COLUMNS]
         runs = [name.removesuffix("/actions") for name in kept.files if name.endswith("/actions")]
         assert len(runs) == 9
         for name in runs:
             assert np.array_equal(kept[f"{name}/actions"], traces[name][1:, :3])
-            assert np.array_equal(kept[f"{name}/sums"], recorded.check_sums(traces[name][1:, columns]))
+            assert np.array_equal(kept[f"{name}/sums"], selftest.check_sums(traces[name][1:, columns]))
 
 
 def test_the_engine_drives_them_the_same(tmp_path: Path) -> None:
-    assert checks.engine(tmp_path) == "9 recorded runs come out the same"
+    assert selftest.check_engine(tmp_path) == "9 recorded runs come out the same"
 
 
 def test_an_engine_that_drives_differently_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drive = recorded._drive
-    monkeypatch.setattr(recorded, "_drive", lambda name, actions: drive(name, actions * 0.9999999))
-    with pytest.raises(SelfTestError, match="come out differently"):
-        checks.engine(tmp_path)
+    drive = selftest.drive_recorded
+    monkeypatch.setattr(selftest, "drive_recorded", lambda name, actions: drive(name, actions * 0.9999999))
+    with pytest.raises(selftest.SelfTestError, match="come out differently"):
+        selftest.check_engine(tmp_path)
 
 
-def test_what_fails_is_told_with_the_rest_and_by_the_exit_code(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_check_is_reported_with_the_others_and_by_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     def broken(folder: Path) -> str:
-        (folder / "left behind.txt").write_text("and removed")
+        (folder / "leftover.txt").write_text("removed with the folder")
         raise OSError("no space left")
 
-    monkeypatch.setattr(run, "CHECKS", {"disk": broken, "agent": checks.agent_lap})
-    assert run.run(as_json=False) == 1
+    assert selftest.run_checks({"disk": broken, "agent": selftest.check_agent}, as_json=False) == 1
     disk, agent = capsys.readouterr().out.splitlines()
     assert "FAILED" in disk
     assert "OSError: no space left" in disk
@@ -60,7 +57,9 @@ def test_everything_works_here() -> None:
     command = [sys.executable, "-m", "racer_viewer", "selftest", "--json"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=dict(os.environ))
     assert result.returncode == 0, result.stdout + result.stderr
-    told = json.loads(result.stdout)
-    assert told["ok"]
-    assert not told["packaged"]
-    assert [(check["name"], check["outcome"]) for check in told["checks"]] == [(name, "ok") for name in CHECKS]
+    report = json.loads(result.stdout)
+    assert report["ok"]
+    assert not report["packaged"]
+    assert [(check["name"], check["outcome"]) for check in report["checks"]] == [
+        (name, "ok") for name in selftest.CHECKS
+    ]

@@ -1,14 +1,12 @@
 """Going on with a run: how far, from where, and what is said if it cannot be."""
 
-import argparse
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from racer_env.errors import RacerError
-from racer_viewer import launch
-from racer_viewer.cli import main
+from racer_viewer.cli import main, train
 from racer_viewer.modes.train import setup, tensorboard
 from racer_viewer.training import run_folder
 from racer_viewer.training import run_monitor as watched_module
@@ -85,26 +83,32 @@ def test_a_run_that_learns_is_said_to_though_it_has_nothing_to_go_on_from(
             assert "learning already" in line
 
 
-class NoStage:
-    def say(self, text: str) -> None:
-        """Nobody hears it."""
+class StandInApp:
+    """An app without a window, whose screens are recorded instead of opened."""
+
+    @property
+    def context(self) -> "StandInApp":
+        return self
+
+    def notify(self, text: str) -> None:
+        """Ignore notices."""
 
 
 def test_a_window_resumes_as_the_command_line_says(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(display, "has_display", lambda: True)
+    monkeypatch.setattr(train, "open_window", lambda options, show, hint: show(StandInApp()) or 0)
     monkeypatch.setattr(setup, "resume_run", lambda stage, *arguments, opened: asked.append(("resume", *arguments)))
     monkeypatch.setattr(setup, "open_run", lambda stage, *arguments, opened: asked.append(("attach", *arguments)))
     monkeypatch.setattr(tensorboard, "open_tensorboard", lambda folder, say: asked.append(("figures", folder)))
     folder = data / "runs" / "tiny"
     model = folder / "tiny_256_steps.zip"
-
-    def see(**given: object) -> None:
-        usual = {"attach": None, "resume": None, "timesteps": None, "tensorboard": False, "data_dir": data}
-        launch._see_run(argparse.Namespace(**{**usual, **given}))(NoStage())  # type: ignore[arg-type]
-
-    see(resume=Path("tiny"), timesteps=2000)
-    see(resume=model, tensorboard=True)
-    see(attach="tiny", tensorboard=True)
+    for arguments in (
+        ["--resume", "tiny", "--timesteps", "2000"],
+        ["--resume", str(model), "--tensorboard"],
+        ["--attach", "tiny", "--tensorboard"],
+    ):
+        assert main(["train", *arguments, "--data-dir", str(data)]) == 0
     assert asked == [
         ("resume", folder, 2000),
         ("resume", model, None), ("figures", folder),

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from racer_env.errors import ConfigError, RacerError
-from racer_viewer.cli import _parser, main
+from racer_viewer.cli import main
+from racer_viewer.cli.main import build_parser
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.ray.settings import RunnerSettings, Spread
 from tests.documents import Document
@@ -66,7 +67,7 @@ def test_the_commands_in_the_documents_are_commands(page: str) -> None:
     commands = Document(page).commands_with_ray
     assert commands
     for command in commands:
-        _parser().parse_args(shlex.split(command))
+        build_parser().parse_args(shlex.split(command))
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,60 @@
 """`racer-viewer tracks`: circuits as a table, or as drawings."""
 
+from __future__ import annotations
+
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from xml.sax.saxutils import escape as xml_escape
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
 
-import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from racer_viewer.cli.options import Subparsers
 
-from racer_env.engine import Circuit, Track, circuits, load_circuit
-from racer_env.engine.walls import curvatures
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from racer_env.engine import Circuit, Track
 
 CORNER_SPAN = 8.0
-"""Length of road over which a corner's radius is taken."""
+"""Length of road over which the radius of a corner is measured [units]."""
 MARGIN = 30.0
-"""Around a drawing, in game units."""
+"""Margin around a drawing [units]."""
 OVERVIEW_COLUMNS = 3
 GRASS = "#1f2b24"
 
 
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "tracks",
+        help="list circuits, or draw them",
+        description="List circuits with their length, tightest corner and medal times (best lap of a run).",
+    )
+    parser.add_argument(
+        "circuits",
+        nargs="*",
+        metavar="CIRCUIT",
+        help="a circuit id, random:SEED, random:SEED:easy|medium|hard, or a circuit file (default: all bundled ones)",
+    )
+    parser.add_argument("--svg", metavar="DIR", type=Path, help="draw each circuit as an SVG file in this folder")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """List or draw the circuits."""
+    if options.svg is None:
+        list_tracks(options.circuits)
+    else:
+        draw_tracks(options.circuits, options.svg)
+    return 0
+
+
 def list_tracks(names: Sequence[str]) -> None:
-    """Print one row for each circuit."""
+    """Print a table with one row per circuit."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("id", no_wrap=True)
     table.add_column("circuit")
@@ -38,7 +70,7 @@ def list_tracks(names: Sequence[str]) -> None:
 
 
 def draw_tracks(names: Sequence[str], folder: Path) -> None:
-    """Write one SVG for each circuit and one with all of them, and say where they are."""
+    """Write one SVG file per circuit and one with all of them, and print their paths."""
     tracks = _load(names)
     pictures = {_definition(track).id.replace(":", "-"): svg(track) for track in tracks}
     if len(tracks) > 1:
@@ -51,13 +83,19 @@ def draw_tracks(names: Sequence[str], folder: Path) -> None:
 
 
 def tightest_radius(track: Track) -> float:
-    """Radius of the tightest corner, along the centreline."""
+    """Return the radius of the tightest corner of the centreline [units]."""
+    import numpy as np
+
+    from racer_env.engine.walls import curvatures
+
     distances = np.arange(0.0, track.length, 2.0)
     return 1.0 / float(np.abs(curvatures(track.centreline, distances, CORNER_SPAN)).max())
 
 
 def svg(track: Track) -> str:
-    """A drawing of a track from above: walls, runoff, road, gates, start line, direction."""
+    """Return a drawing of a track from above: walls, runoff, road, gates, start line and direction."""
+    import numpy as np
+
     circuit = _definition(track)
     left, bottom = track.outer.min(axis=0) - MARGIN
     width, height = track.outer.max(axis=0) + MARGIN - (left, bottom)
@@ -76,7 +114,7 @@ def svg(track: Track) -> str:
     points = " ".join(f"{px:.1f},{py:.1f}" for px, py in arrow)
     caption = f"{circuit.name} · {track.length:.0f} units · tightest corner {tightest_radius(track):.0f}"
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.1f} {height + 46 * unit:.1f}">
-<title>{xml_escape(circuit.name)}</title>
+<title>{escape(circuit.name)}</title>
 <rect width="100%" height="100%" fill="{GRASS}"/>
 <g transform="translate({-left:.1f} {height + bottom:.1f}) scale(1 -1)" fill-rule="evenodd" stroke-linejoin="round">
 <path d="{_closed(track.outer)}{_closed(track.inner)}" fill="#4a6350" stroke="#e8e4d8" stroke-width="{2.4 * unit:.2f}"/>
@@ -87,13 +125,13 @@ def svg(track: Track) -> str:
 <polygon points="{points}" fill="#ffb000"/>
 </g>
 <text x="{14 * unit:.1f}" y="{height + 26 * unit:.1f}" font-family="sans-serif" font-size="{22 * unit:.1f}"
- fill="#e8e4d8">{xml_escape(caption)}</text>
+ fill="#e8e4d8">{escape(caption)}</text>
 </svg>
 """
 
 
 def overview(pictures: Sequence[str]) -> str:
-    """All drawings on one sheet."""
+    """Return all drawings on one sheet."""
     width, height = 480, 400
     rows = -(-len(pictures) // OVERVIEW_COLUMNS)
     placed = "".join(
@@ -107,6 +145,8 @@ def overview(pictures: Sequence[str]) -> str:
 
 
 def _load(names: Sequence[str]) -> list[Track]:
+    from racer_env.engine import circuits, load_circuit
+
     return [load_circuit(name) for name in names or [circuit.id for circuit in circuits()]]
 
 

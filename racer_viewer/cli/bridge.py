@@ -1,0 +1,77 @@
+"""`racer-viewer bridge`: serve the environment over WebSocket."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from racer_viewer.cli.options import Subparsers, port, positive
+
+if TYPE_CHECKING:
+    from racer_env.bridge.net import Address
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "bridge",
+        help="serve the environment over WebSocket",
+        description="Serve the environment over WebSocket: one environment, or a batch of cars, per connection.",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
+    parser.add_argument("--port", type=port, default=9876, help="port to listen on, 0 for any (default: %(default)s)")
+    parser.add_argument(
+        "--token",
+        help="secret that clients must send; required for hosts other than this machine (default: RACER_BRIDGE_TOKEN)",
+    )
+    parser.add_argument(
+        "--max-clients",
+        type=positive(int),
+        default=256,
+        metavar="N",
+        help="maximum number of connections (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-cars",
+        type=positive(int),
+        default=1024,
+        metavar="N",
+        help="maximum number of cars per batch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--idle-timeout",
+        type=positive(float),
+        default=3600.0,
+        metavar="SECONDS",
+        help="close connections that are silent for this long (default: %(default)g)",
+    )
+    parser.add_argument("--uvloop", action="store_true", help="use uvloop, a faster event loop, if it is installed")
+    parser.add_argument("--verbose", action="store_true", help="log every message")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C; log to stderr, print the address to stdout."""
+    from racer_env.bridge.net import Address, run_server, uvloop_factory
+    from racer_env.bridge.server import BridgeServer
+    from racer_env.bridge.session import Limits
+    from racer_env.bridge.ws_client import TOKEN_VARIABLE
+    from racer_viewer.warmup import prepare_engine
+
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("racer_env.bridge").setLevel(logging.DEBUG if options.verbose else logging.INFO)
+    logging.getLogger("picows").setLevel(logging.CRITICAL)  # the server itself logs protocol errors of clients
+    address = Address(options.host, options.port)
+    limits = Limits(connections=options.max_clients, cars=options.max_cars, idle_seconds=options.idle_timeout)
+    server = BridgeServer(address, options.token or os.environ.get(TOKEN_VARIABLE), limits)
+    make_loop = uvloop_factory() if options.uvloop else None
+    server.listen()
+    prepare_engine()
+    run_server(server, _print_address, make_loop)
+    return 0
+
+
+def _print_address(address: Address) -> None:
+    print(f"Bridge at ws://{address} (Ctrl-C ends it)", flush=True)

@@ -1,0 +1,89 @@
+"""The parser of `racer-viewer VERB ...`, its errors and its exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from racer_viewer import __version__
+from racer_viewer.cli import (
+    bench,
+    bridge,
+    evaluate,
+    export,
+    games,
+    learn,
+    play,
+    replay,
+    selftest,
+    stdio,
+    tracks,
+    train,
+    tune,
+    watch,
+    window,
+)
+from racer_viewer.cli.options import LazyParser
+from racer_viewer.runtime import LEARNERS, training_install_hint
+
+VERBS = (tracks, play, watch, replay, train, learn, tune, evaluate, export, bridge, stdio, games, bench, selftest)
+"""Modules of the verbs, in the order of `--help`; each has `add_parser(subparsers)`."""
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; a user's mistake is one line on stderr and exit code 2."""
+    options = build_parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the program that reads the output has ended, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(error)
+    except ModuleNotFoundError as error:
+        if error.name not in LEARNERS:
+            raise
+        return _fail(training_install_hint())
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        from racer_env.errors import RacerError  # slow to import; not needed to open the window
+
+        if not isinstance(error, RacerError):
+            raise
+        return _fail(error)
+    return code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="racer-viewer",
+        description="Drive, watch and train cars on racing circuits. Without a command, open the app.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"racer-viewer {__version__}")
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder for settings, records and replays (default: RACER_DATA_DIR, or the user's data folder)",
+    )
+    parser.set_defaults(run=window.run)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=LazyParser)
+    for verb in VERBS:
+        verb.add_parser(subparsers)
+    return parser
+
+
+def _fail(problem: object) -> int:
+    print(f"racer-viewer: {problem}", file=sys.stderr)
+    return USAGE_ERROR

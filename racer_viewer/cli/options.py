@@ -1,0 +1,105 @@
+"""Options that several verbs share: value types, the data folder, bridges and films."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[LazyParser]"
+MIN_FILM_SIZE, MAX_FILM_SIZE = 64, 8192
+"""Limits of a film's width and height [px]."""
+
+
+class LazyParser(argparse.ArgumentParser):
+    """A parser whose options are added when it is first used.
+
+    Training options are generated from `RunConfig`, whose import takes half a second: opening the app must not pay it.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.add_later: Callable[[], None] | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.add_later is not None:
+            add, self.add_later = self.add_later, None
+            add()
+        return super().parse_known_args(args, namespace)
+
+
+def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
+    """Return an option type for numbers above 0."""
+
+    def convert(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < math.inf:
+            raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+        return value
+
+    return convert
+
+
+def port(text: str) -> int:
+    """Convert a TCP port."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text!r}")
+    return int(text)
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+
+
+def add_data_folder(parser: argparse.ArgumentParser, content: str) -> None:
+    """Add `--data-dir` after the verb; it may also be given before the verb."""
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help=f"folder for {content} (default: RACER_DATA_DIR, or the user's data folder)",
+    )
+
+
+def add_circuit_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--track", metavar="CIRCUIT", help="circuit id, random:SEED, or a circuit file (default: the one used last)"
+    )
+
+
+def add_bridge_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--bridge", metavar="URL", help="drive cars of a bridge server, such as ws://localhost:9876")
+    parser.add_argument("--token", help="token of the bridge server, if it needs one (default: RACER_BRIDGE_TOKEN)")
+
+
+def add_film_options(parser: argparse.ArgumentParser, length: str) -> None:
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="make a film without a window: .mp4, .gif or .png pictures"
+    )
+    parser.add_argument("--seconds", type=positive(float), metavar="S", help=f"length of the film (default: {length})")
+    parser.add_argument("--size", type=_size, metavar="WxH", help="size of the film in pixels (default: 1280x720)")
+
+
+def check_film_options(options: argparse.Namespace) -> None:
+    """Raise a `RacerError` if options of a film are given without one."""
+    if options.record is None and (options.seconds is not None or options.size is not None):
+        from racer_env.errors import RacerError
+
+        raise RacerError("--seconds and --size are for a film: add --record FILE")
+
+
+def _size(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d+)x(\d+)", text)
+    size = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not all(MIN_FILM_SIZE <= side <= MAX_FILM_SIZE for side in size):
+        raise argparse.ArgumentTypeError(
+            f"a size is written as 1280x720, each side {MIN_FILM_SIZE} to {MAX_FILM_SIZE}; not {text!r}"
+        )
+    return size

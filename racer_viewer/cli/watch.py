@@ -1,0 +1,75 @@
+"""`racer-viewer watch`: watch agents drive."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from racer_viewer.cli.options import (
+    Subparsers,
+    add_bridge_options,
+    add_circuit_option,
+    add_data_folder,
+    add_film_options,
+    check_film_options,
+)
+from racer_viewer.cli.window import bridge_address, check_models, check_track, open_window
+
+if TYPE_CHECKING:
+    from racer_viewer.app.window import App
+
+MAX_AGENTS = 8
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "watch",
+        help="watch agents drive",
+        description="Watch trained agents drive, one or several against each other.",
+    )
+    add_data_folder(parser, "settings, records and replays")
+    parser.add_argument(
+        "models",
+        nargs="*",
+        type=Path,
+        metavar="MODEL",
+        help="a saved PPO or SAC model (.zip), an .onnx, or the name of a bundled model such as champion "
+        "(default: choose from a list)",
+    )
+    add_circuit_option(parser)
+    parser.add_argument(
+        "--stochastic", action="store_true", help="sample actions as in training, instead of the most likely ones"
+    )
+    add_bridge_options(parser)
+    add_film_options(parser, "the first two laps")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the window with agents that drive, or with the list of agents; with --record, make a film instead."""
+    check_film_options(options)
+    check_track(options)
+    check_models(options.models, MAX_AGENTS)
+    bridge = bridge_address(options)
+    if options.record is not None:
+        from racer_viewer.app.offscreen import film_watch
+
+        return film_watch(options, bridge)
+
+    def open_agents(app: App) -> None:
+        from racer_viewer.modes.choose import ChooseAgentScreen
+        from racer_viewer.modes.circuits import circuit_of
+        from racer_viewer.modes.waiting import open_safely
+        from racer_viewer.modes.watch import open_watch
+
+        context = app.context
+        if options.models:
+            circuit = options.track or circuit_of(context.settings)
+            open_watch(context, options.models, circuit, options.stochastic)
+            return
+        if options.track is not None:
+            context.change(circuit=options.track)
+        open_safely(context, lambda: ChooseAgentScreen(context))
+
+    return open_window(options, open_agents, bridge=bridge)

@@ -1,1 +1,0 @@
-"""The commands: their options, and which module does the work, imported when it is called."""

@@ -1,1 +1,0 @@
-"""`racer-viewer selftest`: whether everything works here, each part tried for real."""

@@ -56,14 +56,14 @@ def test_a_run_that_has_finished_can_be_watched(person: Person, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("fate", "words"),
+    ("decision", "words"),
     [
         (RunDecision.DISCARD, "Discarded after 16,384 steps"),
         (RunDecision.DETACH, "It learns on without a window. See it with: racer-viewer train --attach {folder}"),
         (RunDecision.STOP, "Stopped after 16,384 steps. Go on with: racer-viewer train --resume {folder}"),
     ],
 )
-def test_what_was_decided_about_it_is_told(
+def test_the_outcome_follows_the_decision(
     decision: RunDecision,
     words: str,
     person: Person,

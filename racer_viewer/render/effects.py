@@ -78,7 +78,7 @@ class Effects:
     for dust."""
 
     def __init__(self) -> None:
-        self._marks, self._dust, self._sparks = _Ring(MARKS, 6), _Ring(PUFFS, 6), _Ring(SPARKS, 5)
+        self.marks, self._dust, self._sparks = _Ring(MARKS, 6), _Ring(PUFFS, 6), _Ring(SPARKS, 5)
         self._layer = pygame.Surface((1, 1), depth=32)
         self._puffs: dict[tuple[int, int, int], pygame.Surface] = {}
         self._puff_scale = 0.0
@@ -87,7 +87,7 @@ class Effects:
 
     def clear(self) -> None:
         """Remove all effects."""
-        for ring in (self._marks, self._dust, self._sparks):
+        for ring in (self.marks, self._dust, self._sparks):
             ring.clear()
         self._random = np.random.default_rng(_SEED)
         self._tick = 0
@@ -98,7 +98,7 @@ class Effects:
     @property
     def counts(self) -> tuple[int, int, int]:
         """Numbers of visible marks, dust puffs and sparks."""
-        lives = ((self._marks, MARK_LIFE, 5), (self._dust, DUST_LIFE, 4), (self._sparks, SPARK_LIFE, 4))
+        lives = ((self.marks, MARK_LIFE, 5), (self._dust, DUST_LIFE, 4), (self._sparks, SPARK_LIFE, 4))
         marks, puffs, sparks = (int((self._tick - ring.rows[:, born] < life).sum()) for ring, life, born in lives)
         return marks, puffs, sparks
 
@@ -132,7 +132,7 @@ class Effects:
         if len(both):
             ends = np.concatenate([self._wheels[both], wheels[both]], axis=2).reshape(-1, 4)
             kinds = np.repeat(0.35 + 0.65 * strength[both], 2)
-            self._marks.add(np.column_stack([ends, kinds, np.full(len(ends), self._tick)]))
+            self.marks.add(np.column_stack([ends, kinds, np.full(len(ends), self._tick)]))
         self._wheels, self._skidding = wheels, now
 
     def _raise_dust(self, cars: Cars, drove: Bools) -> None:
@@ -159,7 +159,7 @@ class Effects:
 
     def draw_marks(self, surface: pygame.Surface, view: View) -> None:
         """Darken the ground where tyres slid."""
-        rows = self._marks.rows
+        rows = self.marks.rows
         age = (self._tick - rows[:, 5]) / MARK_LIFE
         low, high = _limits(view, 0.0)
         seen = np.flatnonzero((age < 1.0) & (rows[:, :2] > low).all(axis=1) & (rows[:, :2] < high).all(axis=1))

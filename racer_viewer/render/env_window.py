@@ -25,7 +25,7 @@ TITLE = "Racer"
 
 def open_env_window(visible: bool) -> EnvRenderer:
     """Open a window on screen, or an off-screen renderer."""
-    return EnvRenderer(_Screen() if visible else None)
+    return EnvRenderer(EnvScreen() if visible else None)
 
 
 class EnvRenderer:
@@ -35,8 +35,8 @@ class EnvRenderer:
     does nothing, and the environment continues at full speed.
     """
 
-    def __init__(self, screen: _Screen | None = None) -> None:
-        self._screen = screen
+    def __init__(self, screen: EnvScreen | None = None) -> None:
+        self.screen = screen
         self._picture = pygame.Surface(SIZE, depth=32)
         theme = Theme(fitting_scale(SIZE))
         self._look = CarStyle("", theme.palette.player)
@@ -45,18 +45,18 @@ class EnvRenderer:
 
     def draw(self, track: Track, car: np.void) -> NDArray[np.uint8] | None:
         """Return the picture (height, width, 3), or None if it was shown in a window."""
-        if self._screen is None:
+        if self.screen is None:
             self._compose(self._picture, track, car)
             return _array_of(self._picture)
-        if self._screen.is_open():
-            self._compose(self._screen.surface, track, car)
+        if self.screen.is_open():
+            self._compose(self.screen.surface, track, car)
             self._scene.draw_ahead()
-            self._screen.show()
+            self.screen.show()
         return None
 
     def close(self) -> None:
-        if self._screen is not None:
-            self._screen.close()
+        if self.screen is not None:
+            self.screen.close()
 
     def _compose(self, surface: pygame.Surface, track: Track, car: np.void) -> None:
         now = Snapshot(track, np.array([car], CAR), (self._look,))
@@ -81,16 +81,16 @@ def _array_of(picture: pygame.Surface) -> NDArray[np.uint8]:
     return array
 
 
-class _Screen:
+class EnvScreen:
     """Real window. Several can be open at once; each of them handles the events of all."""
 
-    _open: ClassVar[list[_Screen]] = []
+    _open: ClassVar[list[EnvScreen]] = []
 
     def __init__(self) -> None:
         try:
             start_video()
-            self._window = pygame.Window(TITLE, SIZE)
-            self.surface = self._window.get_surface()
+            self.window = pygame.Window(TITLE, SIZE)
+            self.surface = self.window.get_surface()
         except (NoDisplayError, pygame.error) as error:
             raise _no_display(error) from None
         self._next_frame = time.perf_counter()
@@ -108,17 +108,17 @@ class _Screen:
         if wait > 0.0:
             time.sleep(wait)
         self._next_frame = max(self._next_frame, time.perf_counter() - DT) + DT
-        self._window.flip()
+        self.window.flip()
 
     def close(self) -> None:
         if self in self._open:
             self._open.remove(self)
-            self._window.destroy()
+            self.window.destroy()
 
     def _take_events(self) -> None:
         for event in pygame.event.get():
             for screen in self._open.copy():
-                if event.type == pygame.QUIT or (event.type == pygame.WINDOWCLOSE and event.window == screen._window):
+                if event.type == pygame.QUIT or (event.type == pygame.WINDOWCLOSE and event.window == screen.window):
                     screen.close()
 
 

@@ -96,7 +96,7 @@ class Ground:
         """Return a tile from the cache, or draw it."""
         tile = self._tiles.get(place)
         if tile is None:
-            tile = self._drawn(*place)
+            tile = self.render_tile(*place)
             self.keep(place, tile)
         return tile
 
@@ -111,7 +111,7 @@ class Ground:
         """Build textures and shapes before the first tile needs them."""
         _ = self._shapes, self._pictures, self._canvas
 
-    def _drawn(self, column: int, row: int) -> pygame.Surface:
+    def render_tile(self, column: int, row: int) -> pygame.Surface:
         size = TILE / self.scale
         left, top = column * size, -row * size
         part = (column % TEXTURE * TILE, row % TEXTURE * TILE, TILE, TILE)

@@ -42,7 +42,7 @@ class Scene:
         self.camera = Camera()
         self.effects = Effects()
         self._patient, self._theme = patient, theme
-        self._ground: GroundLevels | None = None
+        self.ground: GroundLevels | None = None
         self._cars = CarSprites()
         self._rays, self._gates, self._names = RayFan(theme), GateLines(theme), NameTags(theme)
         self.on_layer: Callable[[str], None] = lambda name: None
@@ -108,7 +108,7 @@ class Scene:
 
         Call it when a frame has time left, so that later frames do not need it.
         """
-        return self._ground is not None and self._ground.draw_ahead(self.camera.view)
+        return self.ground is not None and self.ground.draw_ahead(self.camera.view)
 
     def car_on_screen(self, number: int) -> tuple[float, float]:
         """Return the centre of a car in the last picture [px]."""
@@ -122,9 +122,9 @@ class Scene:
         base = REST_SCALE * height / REFERENCE_HEIGHT
         self._steady = self._steady + 1 if height == self._height else 0
         self._height = height
-        ground = self._ground
+        ground = self.ground
         if ground is None or ground.track is not track:
-            self._ground = ground = GroundLevels(track, base)
+            self.ground = ground = GroundLevels(track, base)
         elif ground.base != base and (self._steady >= STEADY_FRAMES or self._patient):
-            self._ground = ground = GroundLevels(track, base, ground.plan)
+            self.ground = ground = GroundLevels(track, base, ground.plan)
         return ground

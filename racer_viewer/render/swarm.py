@@ -85,12 +85,12 @@ class SwarmScene:
         self.camera = Camera()
         self.camera.mode = Mode.WHOLE
         self._patient, self._half_life, self._theme = patient, half_life, theme
-        self._motion = SwarmMotion()
-        self._circuits: dict[int, _Circuit] = {}
+        self.motion = SwarmMotion()
+        self.circuits: dict[int, _Circuit] = {}
         self._backdrops: dict[Track, SwarmBackdrop] = {}
         self._pictures: dict[tuple[int, float], _Pictures] = {}
         self._legend, self._light = self._new_legend(), self._new_light()
-        self._tick, self._best = 0, -1
+        self.ticks, self._best = 0, -1
         self._shown: SwarmBackdrop | None = None
 
     def use(self, theme: Theme) -> None:
@@ -110,34 +110,34 @@ class SwarmScene:
         """
         self._circuit(number, track)
         size = width or round(height * USUAL_ASPECT), height
-        self._backdrop(track).prepare(self._view(track, size))
+        self._backdrop(track).prepare(self.view_of(track, size))
 
     def reset(self) -> None:
         """Clear everything for another run."""
-        self._motion.reset()
+        self.motion.reset()
         self._best = -1
-        for circuit in self._circuits.values():
+        for circuit in self.circuits.values():
             circuit.heat.reset()
 
     def tick(self, swarm: Swarm | None) -> None:
         """Advance by one window tick with the newest swarm; the same object again means no news."""
-        self._tick += 1
-        before = self._motion.run_tick
-        stretches = self._motion.tick(swarm)
-        for number, circuit in self._circuits.items():
-            circuit.heat.cool(self._motion.run_tick - before)
+        self.ticks += 1
+        before = self.motion.run_tick
+        stretches = self.motion.tick(swarm)
+        for number, circuit in self.circuits.items():
+            circuit.heat.cool(self.motion.run_tick - before)
             for stretch in stretches:
                 _warm(circuit.heat, stretch, np.flatnonzero(stretch.tracks == number))
 
     def draw(self, surface: pygame.Surface, track: Track, options: SwarmOptions = EVERYTHING, number: int = 0) -> None:
         """Draw the cars on circuit `number` of the run, which is `track`; cars on other circuits are left out."""
         circuit = self._circuit(number, track)
-        view = self._view(track, surface.get_size())
-        self._motion.spacing = TRAIL_LENGTH * view.size[1] / REFERENCE_HEIGHT / view.scale / TRAIL
+        view = self.view_of(track, surface.get_size())
+        self.motion.spacing = TRAIL_LENGTH * view.size[1] / REFERENCE_HEIGHT / view.scale / TRAIL
         self._shown = self._backdrop(track)
         heat = circuit.heat if options.heat else None
-        self._shown.draw(surface, view, heat, heat_colours(self._theme.palette), self._tick)
-        cars = self._motion.cars
+        self._shown.draw(surface, view, heat, heat_colours(self._theme.palette), self.ticks)
+        cars = self.motion.cars
         here = np.flatnonzero(cars["track"] == number)
         pictures = self._pictures_for(view, len(here))
         if options.trails:
@@ -156,13 +156,13 @@ class SwarmScene:
         return self._shown is not None and self._shown.draw_ahead()
 
     def _draw_trails(self, surface: pygame.Surface, view: View, here: Numbers) -> None:
-        motion = self._motion
+        motion = self.motion
         shades = shades_of(motion.cars["quality"][here])
         width = max(1, round(TRAIL_WIDTH * view.size[1] / REFERENCE_HEIGHT))
         self._light.draw(surface, view, motion.trail[:, here], motion.trail_lengths[here], shades, width)
 
     def _draw_marks(self, surface: pygame.Surface, view: View, number: int, marks: Marks) -> None:
-        ends, ages = self._motion.marks, self._motion.mark_ages()
+        ends, ages = self.motion.marks, self.motion.mark_ages()
         places = view.points_to_screen(ends[:, :2])
         seen = (ends[:, 2] == number) & (ages < 1.0) & _within(view, places)
         blits = marks.blits(places[seen], ages[seen], ends[seen, 4] > 0.0)
@@ -170,7 +170,7 @@ class SwarmScene:
 
     def _draw_cars(self, surface: pygame.Surface, view: View, here: Numbers, pictures: _Pictures) -> None:
         """Draw the cars, better ones on top, with a ring around the best."""
-        cars = self._motion.cars
+        cars = self.motion.cars
         best = self._best = _best(cars["quality"], here, self._best)
         order = here[np.argsort(np.where(here == best, np.inf, cars["quality"][here]))]
         places = view.points_to_screen(np.stack([cars["x"][order], cars["y"][order]], axis=1))
@@ -190,22 +190,22 @@ class SwarmScene:
         width, height = surface.get_size()
         area = pygame.Rect(insets.left, insets.top, width - insets.left - insets.right,
                            height - insets.top - insets.bottom)  # fmt: skip
-        there = len(self._motion.cars)
+        there = len(self.motion.cars)
         cars = f"{here} of {there} cars" if here < there else f"{there} cars" if there else "no cars to see"
-        crashes = f"{self._motion.crashes(number)} crashes in {RECENT // TICKS_PER_SECOND} s" if there else ""
+        crashes = f"{self.motion.crashes(number)} crashes in {RECENT // TICKS_PER_SECOND} s" if there else ""
         self._legend.draw(surface, view, area, road, cars, crashes)
 
-    def _view(self, track: Track, size: tuple[int, int]) -> View:
+    def view_of(self, track: Track, size: tuple[int, int]) -> View:
         self.camera.tick(Snapshot(track, np.zeros(1, CAR), (CarStyle("", (0, 0, 0)),)))
         return self.camera.look(size)
 
     def _circuit(self, number: int, track: Track) -> _Circuit:
-        circuit = self._circuits.get(number)
+        circuit = self.circuits.get(number)
         if circuit is None or circuit.track is not track:
             middle = track.centreline.points(np.linspace(0.0, track.length, ROAD_POINTS))
             walls = (wall[:: max(1, len(wall) // ROAD_POINTS)] for wall in (track.inner, track.outer))
             road = np.concatenate([middle, *walls])
-            circuit = self._circuits[number] = _Circuit(track, Heat(track, self._half_life), road)
+            circuit = self.circuits[number] = _Circuit(track, Heat(track, self._half_life), road)
         return circuit
 
     def _backdrop(self, track: Track) -> SwarmBackdrop:

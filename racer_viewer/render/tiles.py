@@ -79,10 +79,10 @@ class GroundLevels:
     def __init__(self, track: Track, base: float = REST_SCALE, plan: GroundPlan | None = None) -> None:
         self.track, self.base = track, base
         self.plan = plan or GroundPlan(track)
-        self._levels: dict[int, Ground] = {}
+        self.levels: dict[int, Ground] = {}
         self._stand_ins: dict[tuple[int, Place], pygame.Surface] = {}
         self._overview, self._overview_level, self._overview_place = self._drawn_overview()
-        self._shown: int | None = None
+        self.shown_level: int | None = None
         self._source = self._scaled = pygame.Surface((1, 1), depth=32)
         self._last: tuple[object, ...] = ()
         self._drew_ahead = False
@@ -95,8 +95,8 @@ class GroundLevels:
         self._motion = view.x - self._middle[0], view.y - self._middle[1]
         self._middle = view.x, view.y
         right = fitting_level(view.scale, self.base)
-        if self._shown is None:
-            self._shown = right
+        if self.shown_level is None:
+            self.shown_level = right
             for number in (right, right - 1, right - COARSER, right - 1 - COARSER):
                 self._level(number).warm_up()
         self._make_room(view.size)
@@ -107,7 +107,7 @@ class GroundLevels:
             cover = cover._replace(missing=[])
         elif cover.missing:
             cover = self._best(cover, view)
-        self._shown = cover.number
+        self.shown_level = cover.number
         self._drew_ahead = False
         self._compose(surface, cover, view)
 
@@ -131,9 +131,9 @@ class GroundLevels:
         return bool(missing)
 
     def _level(self, number: int) -> Ground:
-        if number not in self._levels:
-            self._levels[number] = Ground(self.track, level_scale(number, self.base), self.plan)
-        return self._levels[number]
+        if number not in self.levels:
+            self.levels[number] = Ground(self.track, level_scale(number, self.base), self.plan)
+        return self.levels[number]
 
     def _cover(self, number: int, view: View) -> _Cover:
         level = self._level(number)
@@ -144,7 +144,7 @@ class GroundLevels:
 
     def _best(self, right: _Cover, view: View) -> _Cover:
         """Return the right level, or the level shown last while fewer of its tiles are missing."""
-        best, shown = right, self._shown or 0
+        best, shown = right, self.shown_level or 0
         if shown != right.number and 1.0 / BRIDGED < view.scale / level_scale(shown, self.base) < BRIDGED:
             last = self._cover(shown, view)
             best = last if len(last.missing) < len(right.missing) else right
@@ -181,7 +181,7 @@ class GroundLevels:
 
     def _add(self, number: int, place: Place) -> int:
         """Make a tile, from the next finer level if cached; return the cost."""
-        finer = self._levels.get(number + 1)
+        finer = self.levels.get(number + 1)
         if finer is not None:
             left, right, top, bottom = (round(at * TILE * RATIO) for at in _ends(*place))
             size = right - left, bottom - top

@@ -129,7 +129,7 @@ def test_a_car_that_was_put_elsewhere_draws_no_line_to_there(track: Track) -> No
             snapshot.cars["y"][1] += 400.0
             snapshot.cars["step_count"][1] -= 30
         effects.tick(snapshot)
-    rows = effects._marks.rows
+    rows = effects.marks.rows
     assert len(rows) > 40
     assert np.abs(rows[:, 3] - rows[:, 1]).max() < 1.0
 

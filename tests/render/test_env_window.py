@@ -42,7 +42,7 @@ def picture_of(track: Track, car: dict[str, Any], window: EnvRenderer | None = N
 
 
 def place_of_car(picture: np.ndarray) -> np.ndarray:
-    """Where most of its colour is, as x, y; on the map in the corner it has a dot of the same colour."""
+    """Return the centre of the car's colour as x, y; its dot on the map has the same colour."""
     red = (np.abs(picture.astype(int) - ORDINARY.player) <= 12).all(axis=2)
     red[HEIGHT // 2 :, 3 * WIDTH // 4 :] = False
     found = np.argwhere(red)[:, ::-1]
@@ -135,25 +135,25 @@ def test_an_environment_draws_pictures_without_a_display(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def dummy_display(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A display that nobody sees."""
+    """Dummy video driver."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     yield
     pygame.display.quit()
 
 
 def click_close(window: EnvRenderer) -> None:
-    assert window._screen is not None
-    pygame.event.post(pygame.event.Event(pygame.WINDOWCLOSE, window=window._screen._window))
+    assert window.screen is not None
+    pygame.event.post(pygame.event.Event(pygame.WINDOWCLOSE, window=window.screen.window))
 
 
 @pytest.mark.usefixtures("dummy_display")
 def test_a_window_shows_what_a_picture_shows(track: Track) -> None:
     window, car = open_env_window(True), car_of(Simulation(track))
     assert window.draw(track, car) is None
-    assert window._screen is not None
+    assert window.screen is not None
     for _ in range(60):
         window.draw(track, car)
-    shown = pygame.surfarray.array3d(window._screen.surface).swapaxes(0, 1)
+    shown = pygame.surfarray.array3d(window.screen.surface).swapaxes(0, 1)
     np.testing.assert_array_equal(shown, picture_of(track, car))
     window.close()
     window.close()
@@ -168,13 +168,13 @@ def test_a_window_that_was_closed_stays_closed_and_the_other_goes_on(track: Trac
     click_close(first)
     for window in (second, first, second, first):
         assert window.draw(track, car) is None
-    assert first._screen is not None
-    assert second._screen is not None
-    assert not first._screen.is_open()
-    assert second._screen.is_open()
+    assert first.screen is not None
+    assert second.screen is not None
+    assert not first.screen.is_open()
+    assert second.screen.is_open()
     pygame.event.post(pygame.event.Event(pygame.QUIT))
     second.draw(track, car)
-    assert not second._screen.is_open()
+    assert not second.screen.is_open()
 
 
 @pytest.mark.usefixtures("dummy_display")

@@ -73,8 +73,10 @@ def test_a_level_is_never_enlarged_much_and_never_shrunk_to_half() -> None:
 
 def test_no_frame_draws_more_than_one_new_tile(large: Track, monkeypatch: pytest.MonkeyPatch) -> None:
     shown, drawn = GroundLevels(large), []
-    original = ground.Ground._drawn
-    monkeypatch.setattr(ground.Ground, "_drawn", lambda self, *place: drawn.append(place) or original(self, *place))
+    original = ground.Ground.render_tile
+    monkeypatch.setattr(
+        ground.Ground, "render_tile", lambda self, *at: drawn.append(at) or original(self, *at)
+    )
     x, y, _ = large.start
     views = [start_view(large, 5.0)] * 5 + [View(x + 3.0 * k, y, 5.0 - 0.02 * k, SIZE) for k in range(60)]
     for view in [*views, View(-x, -y, 6.5, SIZE), View(0.0, 0.0, 0.5, SIZE)]:
@@ -100,11 +102,13 @@ def test_a_view_that_drives_on_finds_its_tiles_prepared(track: Track, monkeypatc
         picture_of(shown, start_view(track, 6.5), patient=False)
         shown.draw_ahead(start_view(track, 6.5))
     drawn = []
-    original = ground.Ground._drawn
+    original = ground.Ground.render_tile
     for k in range(60):
         view = View(x + 2.0 * k, y, 6.5, SIZE)
         with monkeypatch.context() as patch:
-            patch.setattr(ground.Ground, "_drawn", lambda self, *place: drawn.append(place) or original(self, *place))
+            patch.setattr(
+                ground.Ground, "render_tile", lambda self, *at: drawn.append(at) or original(self, *at)
+            )
             picture_of(shown, view, patient=False)
         shown.draw_ahead(view)
     assert len(drawn) <= 2
@@ -118,7 +122,7 @@ def test_a_coarser_tile_made_from_finer_ones_shows_the_same(track: Track) -> Non
     for _ in range(40):
         picture_of(shrunk, far, patient=False)
         shrunk.draw_ahead(far)
-    assert shrunk._shown == -1
+    assert shrunk.shown_level == -1
     assert np.abs(picture_of(shrunk, far, patient=False) - picture_of(direct, far)).mean() < 4.0
 
 
@@ -127,7 +131,7 @@ def test_tiles_of_a_level_do_not_pile_up(large: Track, monkeypatch: pytest.Monke
     shown = GroundLevels(large)
     for x in range(-700, 700, 60):
         picture_of(shown, View(float(x), -370.0, 2.0, SIZE))
-    assert all(len(level.tiles) <= 60 for level in shown._levels.values())
+    assert all(len(level.tiles) <= 60 for level in shown.levels.values())
 
 
 def test_the_worn_line_is_on_the_road_and_shorter_than_its_middle(large: Track) -> None:

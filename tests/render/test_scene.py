@@ -59,7 +59,7 @@ def draw(scene: Scene) -> Callable[..., np.ndarray]:
 
 
 def places_of(picture: np.ndarray, colour: tuple[int, int, int], tolerance: int = 24) -> np.ndarray:
-    """Of the pixels of a colour, as x, y."""
+    """Return the centre of the pixels of a colour as x, y."""
     return np.argwhere((np.abs(picture - colour) <= tolerance).all(axis=2))[:, ::-1]
 
 
@@ -226,7 +226,7 @@ def test_a_window_of_another_height_gets_ground_of_its_own_once_it_keeps_that(tr
         surface = pygame.Surface((1280, height), depth=32)
         for _ in range(frames):
             scene.draw(surface, snapshot, snapshot, 1.0, BARE)
-        assert scene._ground is not None
+        assert scene.ground is not None
         expected = {720: 6.5, 800: 6.5, 900: 6.5 * 900 / 720}[height]
-        assert scene._ground.base == pytest.approx(expected)
-    assert scene.camera.view.scale == pytest.approx(scene._ground.base)
+        assert scene.ground.base == pytest.approx(expected)
+    assert scene.camera.view.scale == pytest.approx(scene.ground.base)

@@ -68,13 +68,13 @@ def swarm(tick: int, *cars: dict[str, Any]) -> Swarm:
 
 
 def show(scene: SwarmScene, shown: Swarm) -> None:
-    """Until all cars are where it says."""
+    """Tick until all cars have reached their state."""
     for _ in range(MAX_GLIDE):
         scene.tick(shown)
 
 
 def around(picture: np.ndarray, scene: SwarmScene, x: float, y: float = 100.0, reach: int = 7) -> np.ndarray:
-    """What is near a place of the circuit."""
+    """Return the pixels near a position of the circuit."""
     column, row = (round(at) for at in scene.camera.view.to_screen(x, y))
     return picture[max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1]
 
@@ -316,9 +316,9 @@ def test_heat_is_coloured_in_the_time_after_a_picture_where_there_is_any(
     monkeypatch.setattr(Heat, "layer", lambda *given: coloured.append(given) or layer(*given))
 
     def draw_later() -> int:
-        """How often heat was coloured for a picture."""
+        """Count how often heat was coloured for a picture."""
         for tick in range(2 * REFRESHED):
-            scene.tick(swarm(scene._tick, {"x": 2.0 * tick - 140.0, "episode": scene._tick}))
+            scene.tick(swarm(scene.ticks, {"x": 2.0 * tick - 140.0, "episode": scene.ticks}))
         before = len(coloured)
         scene.draw(surface, track, HEAT)
         return len(coloured) - before
@@ -340,7 +340,7 @@ def test_a_car_that_changes_circuits_leaves_its_heat_where_it_was(scene: SwarmSc
     scene.tick(swarm(24, {"x": -82.5}))
     scene.tick(swarm(25, {"x": 140.0, "y": -100.0, "track": 1, "episode": 1}))
     scene.tick(swarm(26, {"x": 138.0, "y": -100.0, "track": 1, "episode": 1}))
-    first, second = (scene._circuits[number].heat for number in (0, 1))
+    first, second = (scene.circuits[number].heat for number in (0, 1))
     assert first.grid.sum() == pytest.approx(57.5, rel=0.05)
     assert first.way_at(140.0, -100.0) == 0.0
     assert second.way_at(140.0, -100.0) > 0.0
@@ -389,7 +389,7 @@ def test_the_circuit_is_in_what_panels_leave(scene: SwarmScene, draw: Draw) -> N
 def test_the_legend_leaves_the_road_free(name: str, size: tuple[int, int]) -> None:
     circuit = load_circuit(name)
     scene = SwarmScene(Theme(0.9 if size[0] < 960 else 1.0))
-    view = scene._view(circuit, size)
+    view = scene.view_of(circuit, size)
     road = circuit.centreline.points(np.linspace(0.0, circuit.length, 800))
     legend = Legend(Theme(0.9 if size[0] < 960 else 1.0), quality_colours(ORDINARY), pygame.Surface((8, 8)))
     surface = pygame.Surface(size, depth=32)
@@ -427,5 +427,5 @@ def test_a_real_swarm_is_drawn_at_every_size(track: Track) -> None:
         scene.draw(surface, track)
         picture = pygame.surfarray.array3d(surface)
         assert picture.std() > 5
-    assert len(scene._motion.marks) == 0
-    assert scene._motion.trail_lengths.min() > 0
+    assert len(scene.motion.marks) == 0
+    assert scene.motion.trail_lengths.min() > 0

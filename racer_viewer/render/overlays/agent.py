@@ -58,9 +58,9 @@ SMOOTHING = 4
 class EmptyAgentPanel(Panel):
     """Placeholder panel for a car that no agent drives."""
 
-    def __init__(self, letters: TextPainter) -> None:
-        super().__init__(letters, EMPTY_HEIGHT)
-        self.letters.word(self.plate, "no agent drives this car", self.left, self.top, self.palette.faint)
+    def __init__(self, painter: TextPainter) -> None:
+        super().__init__(painter, EMPTY_HEIGHT)
+        self.painter.text(self.plate, "no agent drives this car", self.left, self.top, self.palette.faint)
 
 
 class AgentPanel(Panel):
@@ -68,24 +68,24 @@ class AgentPanel(Panel):
 
     EVERY, PHASE = 4, 0
 
-    def __init__(self, letters: TextPainter, compact: bool) -> None:
-        super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
+    def __init__(self, painter: TextPainter, compact: bool) -> None:
+        super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self.title("AGENT")
         self.spread_axis, self.share_axis = StableAxis(MIN_SPREAD_REACH), StableAxis(MIN_SHARE_REACH, 1.0)
         top = self.top + self.row
         self._value_top = top
-        letters.word(self.plate, "expects", self.left, top, self.palette.text)
+        painter.text(self.plate, "expects", self.left, top, self.palette.text)
         self._trace = None if compact else self._trace_frame(top)
         top += self.row if compact else self.px(EXPECTED_HEIGHT)
         self.spread_bars: list[pygame.Rect] = []
         """Bars of steer, throttle and brake."""
         self._spread_top = top
         if not compact:
-            letters.word(self.plate, "spread of actions", self.left, top, self.palette.faint)
+            painter.text(self.plate, "spread of actions", self.left, top, self.palette.faint)
             self.spread_bars = self._labelled_bars(ACTIONS, self.left, top + self.row, LABEL_WIDTH, FIGURE_WIDTH)
             top += self.px(SPREAD_HEIGHT)
         self._matters_top = top
-        letters.word(self.plate, "matters now", self.left, top, self.palette.faint)
+        painter.text(self.plate, "matters now", self.left, top, self.palette.faint)
         self._fan_middle = self.left + self.px(FAN_WIDTH) // 2, top + self.row + self.px(FAN_WIDTH) // 2
         self.share_bars = self._labelled_bars(
             OTHER_INPUTS,
@@ -110,11 +110,11 @@ class AgentPanel(Panel):
     def _draw_value(self, board: pygame.Surface, value: float | None) -> None:
         known = NO_TIME if value is None else signed(value)
         if self._trace is None:
-            self.letters.figure(board, known, self.right, self._value_top, self.palette.text)
+            self.painter.number(board, known, self.right, self._value_top, self.palette.text)
         else:
             end = self.left + self.px(LABEL_WIDTH)
             top = self._value_top + self.row - self.px(1)
-            self.letters.figure(board, known, end, top, self.palette.text, TEXT)
+            self.painter.number(board, known, end, top, self.palette.text, TEXT)
 
     def _draw_trace(self, board: pygame.Surface, frame: pygame.Rect, values: Floats) -> None:
         """Draw the value trace, scaled to its range in the shown seconds and at least to a tenth of its value."""
@@ -134,17 +134,17 @@ class AgentPanel(Panel):
 
     def _draw_spread(self, board: pygame.Surface, spread: NDArray[np.float32] | None) -> None:
         if spread is None:
-            self.letters.word_to(board, "not known", self.right, self._spread_top, self.palette.faint)
+            self.painter.text_right(board, "not known", self.right, self._spread_top, self.palette.faint)
             return
         reach = self.spread_axis.cover(float(spread.max()))
-        self.letters.word_to(board, f"0 to {reach:g}", self.right, self._spread_top, self.palette.faint)
+        self.painter.text_right(board, f"0 to {reach:g}", self.right, self._spread_top, self.palette.faint)
         for bar, value in zip(self.spread_bars, spread.tolist(), strict=True):
             fill_bar(board, bar, value / reach, self.palette.series[1])
-            self.letters.figure(board, f"±{value:.2f}", self.right, self._beside(bar), self.palette.text)
+            self.painter.number(board, f"±{value:.2f}", self.right, self._beside(bar), self.palette.text)
 
     def _draw_shares(self, board: pygame.Surface, parts: Floats) -> None:
         reach = self.share_axis.cover(float(parts.max()))
-        self.letters.word_to(board, f"0 to {100.0 * reach:g} %", self.right, self._matters_top, self.palette.faint)
+        self.painter.text_right(board, f"0 to {100.0 * reach:g} %", self.right, self._matters_top, self.palette.faint)
         fan = [
             self._ray(number, round(share / reach * LEVELS)) for number, share in enumerate(parts[:RAY_COUNT].tolist())
         ]
@@ -154,13 +154,13 @@ class AgentPanel(Panel):
         board.blit(drawn, (self._fan_middle[0] - drawn.get_width() // 2, self._fan_middle[1] + self.px(5)))
         for bar, share in zip(self.share_bars, parts[RAY_COUNT:].tolist(), strict=True):
             fill_bar(board, bar, share / reach, self.palette.accent)
-            self.letters.figure(board, f"{100.0 * share:.0f}", self.right, self._beside(bar), self.palette.text)
+            self.painter.number(board, f"{100.0 * share:.0f}", self.right, self._beside(bar), self.palette.text)
 
     def _trace_frame(self, top: int) -> pygame.Rect:
         left = self.left + self.px(LABEL_WIDTH + 12)
         frame = pygame.Rect(left, top, self.right - left, self.px(TRACE_HEIGHT))
         self.plate.fill(blend(self.palette.panel[:3], self.palette.line, 0.5), frame)
-        self.letters.word_to(self.plate, f"normalised return, {SECONDS} s", self.right, self.top, self.palette.faint)
+        self.painter.text_right(self.plate, f"normalised return, {SECONDS} s", self.right, self.top, self.palette.faint)
         return frame
 
     def _labelled_bars(
@@ -170,7 +170,7 @@ class AgentPanel(Panel):
         start = left + self.px(label_width)
         bars = []
         for row, name in enumerate(names):
-            self.letters.word(self.plate, name, left, top + row * self.row, self.palette.text)
+            self.painter.text(self.plate, name, left, top + row * self.row, self.palette.text)
             bar = self.bar_in_row(start, top + row * self.row, self.right - self.px(figure_width) - start)
             self.groove(bar)
             bars.append(bar)

@@ -28,8 +28,8 @@ class CircuitMap(Panel):
 
     EVERY, PHASE = 2, 1
 
-    def __init__(self, letters: TextPainter, compact: bool) -> None:
-        super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
+    def __init__(self, painter: TextPainter, compact: bool) -> None:
+        super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self._track: Track | None = None
         self._empty = self.plate
         self._dots: dict[tuple[Colour, bool, bool], pygame.Surface] = {}
@@ -63,9 +63,9 @@ class CircuitMap(Panel):
         self._fit(track, name_top)
         length = f"{track.length:.0f} units"
         room = self.right - self.left - self.theme.width(length, TEXT_SMALL) - self.px(8)
-        name = self.letters.fitted(track.circuit.name if track.circuit else "", room)
-        self.letters.word(self.plate, name, self.left, name_top, self.palette.text)
-        self.letters.word_to(self.plate, length, self.right, name_top, self.palette.faint)
+        name = self.painter.fitted(track.circuit.name if track.circuit else "", room)
+        self.painter.text(self.plate, name, self.left, name_top, self.palette.text)
+        self.painter.text_right(self.plate, length, self.right, name_top, self.palette.faint)
         self.plate.blit(self._road(track), (0, 0))
 
     def _fit(self, track: Track, bottom: int) -> None:

@@ -39,10 +39,10 @@ class SpeedPanel(Panel):
 
     EVERY, PHASE = 2, 1
 
-    def __init__(self, letters: TextPainter, compact: bool) -> None:
-        super().__init__(letters, SPEED_COMPACT_HEIGHT if compact else SPEED_HEIGHT)
+    def __init__(self, painter: TextPainter, compact: bool) -> None:
+        super().__init__(painter, SPEED_COMPACT_HEIGHT if compact else SPEED_HEIGHT)
         self._digits = COMPACT_DIGITS if compact else DIGITS
-        self._digits_end = self.left + letters.figure_width("000", self._digits)
+        self._digits_end = self.left + painter.number_width("000", self._digits)
         small = self.theme.line_height(TEXT_SMALL)
         self._digits_top = (self.size[1] - self.theme.font(self._digits).get_ascent()) // 2 - self.px(2)
         left = self._digits_end + self.px(12)
@@ -56,15 +56,15 @@ class SpeedPanel(Panel):
 
     def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         speed, factor = float(view.snapshot.car["speed"]), SPEED_UNITS[view.units]
-        self.letters.figure(
+        self.painter.number(
             board, f"{speed * factor:.0f}", self._digits_end, self._digits_top, self.palette.text, self._digits
         )
         lit = round(self.ramp.width * min(1.0, speed / MAX_SPEED))
         board.blit(self._lit, self.ramp, (0, 0, lit, self.ramp.height))
         faint, top = self.palette.faint, self._unit_top
-        self.letters.word(board, view.units, self.ramp.left, top, faint)
+        self.painter.text(board, view.units, self.ramp.left, top, faint)
         if self._scale:
-            self.letters.figure(board, f"{MAX_SPEED * factor:.0f}", self.right, top, faint)
+            self.painter.number(board, f"{MAX_SPEED * factor:.0f}", self.right, top, faint)
 
 
 def _ramp(size: tuple[int, int], colour: Colour) -> pygame.Surface:
@@ -101,18 +101,18 @@ class InputsPanel(Panel):
 
     EVERY, PHASE = 3, 0
 
-    def __init__(self, letters: TextPainter, compact: bool) -> None:
-        super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
+    def __init__(self, painter: TextPainter, compact: bool) -> None:
+        super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self.colours: tuple[Colour, ...] = (self.palette.accent, self.palette.good, self.palette.bad)
         self.title("INPUTS")
         self._draw_legend()
         left = self.left + self.px(LABEL_WIDTH)
-        width = self.right - letters.figure_width(FIGURE) - self.px(4) - left
+        width = self.right - painter.number_width(FIGURE) - self.px(4) - left
         self.bars = [self.bar_in_row(left, self._row_top(row), width) for row in range(len(NAMES))]
         """Bars of steer, throttle and brake; steering to the right fills right of the middle."""
         for row, (name, bar) in enumerate(zip(NAMES, self.bars, strict=True)):
-            letters.word(self.plate, name, self.left, self._row_top(row), self.palette.text)
-            letters.word_to(self.plate, "%", self.right, self._row_top(row), self.palette.faint)
+            painter.text(self.plate, name, self.left, self._row_top(row), self.palette.text)
+            painter.text_right(self.plate, "%", self.right, self._row_top(row), self.palette.faint)
             self.groove(bar)
         self._figure_end = self.right - self.theme.width(" %", TEXT_SMALL)
         steer = self.bars[0]
@@ -128,7 +128,7 @@ class InputsPanel(Panel):
             fill_bar(board, self.bars[row], done[row], self.colours[row])
         for row, (bar, value, requested) in enumerate(zip(self.bars, done, asked, strict=True)):
             text = signed(100.0 * value, 0) if row == 0 else f"{100.0 * value:.0f}"
-            self.letters.figure(board, text, self._figure_end, self._row_top(row), self.palette.text)
+            self.painter.number(board, text, self._figure_end, self._row_top(row), self.palette.text)
             self._draw_marker(board, bar, (requested + 1.0) / 2.0 if row == 0 else requested)
         if self._trace is not None:
             self._draw_traces(board, self._trace, view.history.asked, view.history.done)
@@ -137,7 +137,7 @@ class InputsPanel(Panel):
         """Draw the legend: a filled marker for the car, a hollow one for the driver."""
         right = self.right
         for word, hollow in (("asked", True), ("car", False)):
-            self.letters.word_to(self.plate, word, right, self.top, self.palette.faint)
+            self.painter.text_right(self.plate, word, right, self.top, self.palette.faint)
             right -= self.theme.width(word, TEXT_SMALL) + self.px(MARKER + 4)
             mark = self.bar_in_row(right, self.top, self.px(MARKER))
             pygame.draw.rect(self.plate, self.palette.text, mark, self.px(1) if hollow else 0)
@@ -155,7 +155,7 @@ class InputsPanel(Panel):
         self.plate.fill(blend(self.palette.panel[:3], self.palette.line, 0.5), frame)
         self.plate.fill(self.palette.line, (frame.left, frame.centery, frame.width, 1))
         bottom = frame.bottom - self.theme.line_height(TEXT_SMALL)
-        self.letters.word(self.plate, f"{INPUT_SECONDS} s", frame.left + self.px(4), bottom, self.palette.faint)
+        self.painter.text(self.plate, f"{INPUT_SECONDS} s", frame.left + self.px(4), bottom, self.palette.faint)
         return frame
 
     def _draw_traces(self, board: pygame.Surface, frame: pygame.Rect, asked: Floats, done: Floats) -> None:

@@ -217,9 +217,9 @@ def _variant(name: str, snapshot: Snapshot) -> int:
     return int(name == "agent" and snapshot.insight is not None)
 
 
-def _make_panel(name: str, compact: bool, kind: int, letters: TextPainter) -> Panel:
+def _make_panel(name: str, compact: bool, kind: int, painter: TextPainter) -> Panel:
     if name == "gaps":
-        return GapsPanel(letters, min(COMPACT_ROWS, kind) if compact else kind)
+        return GapsPanel(painter, min(COMPACT_ROWS, kind) if compact else kind)
     if name == "agent" and not kind:
-        return EmptyAgentPanel(letters)
-    return _PANELS[name](letters, compact)
+        return EmptyAgentPanel(painter)
+    return _PANELS[name](painter, compact)

@@ -62,19 +62,19 @@ class TextPainter:
         self._glyphs: dict[tuple[int, Colour], dict[str, tuple[pygame.Surface, int]]] = {}
         self._fitted: dict[tuple[str, int, int], str] = {}
 
-    def word(
+    def text(
         self, board: pygame.Surface, text: str, left: int, top: int, colour: Colour, size: int = TEXT_SMALL
     ) -> None:
         board.blit(self.theme.text(text, size, colour), (left, top))
 
-    def word_to(
+    def text_right(
         self, board: pygame.Surface, text: str, right: int, top: int, colour: Colour, size: int = TEXT_SMALL
     ) -> None:
         """Draw text that ends at `right`."""
         drawn = self.theme.text(text, size, colour)
         board.blit(drawn, (right - drawn.get_width(), top))
 
-    def figure(
+    def number(
         self, board: pygame.Surface, text: str, right: int, top: int, colour: Colour, size: int = TEXT_SMALL
     ) -> None:
         """Draw a number that ends at `right`."""
@@ -90,7 +90,7 @@ class TextPainter:
             placed.append((glyph, (right, top)))
         board.fblits(placed)
 
-    def figure_width(self, text: str, size: int = TEXT_SMALL) -> int:
+    def number_width(self, text: str, size: int = TEXT_SMALL) -> int:
         return sum(self._pitch(sign, size) for sign in text)
 
     def fitted(self, text: str, width: int, size: int = TEXT_SMALL) -> str:
@@ -190,8 +190,8 @@ class Panel:
     EVERY = 1
     PHASE = 0
 
-    def __init__(self, letters: TextPainter, height: float) -> None:
-        self.letters, self.theme, self.palette = letters, letters.theme, letters.theme.palette
+    def __init__(self, painter: TextPainter, height: float) -> None:
+        self.painter, self.theme, self.palette = painter, painter.theme, painter.theme.palette
         self.px = self.theme.px
         self.size = self.px(WIDTH), self.px(height)
         self.left, self.right, self.top = self.px(PADDING), self.size[0] - self.px(PADDING), self.px(EDGE)
@@ -232,8 +232,8 @@ class Panel:
 
     def title(self, text: str, note: str = "") -> None:
         """Draw the title and a note in the first row of the plate."""
-        self.letters.word(self.plate, text, self.left, self.top, self.palette.faint)
-        self.letters.word_to(self.plate, note, self.right, self.top, self.palette.faint)
+        self.painter.text(self.plate, text, self.left, self.top, self.palette.faint)
+        self.painter.text_right(self.plate, note, self.right, self.top, self.palette.faint)
 
     def bar_in_row(self, left: int, top: int, width: int) -> pygame.Rect:
         """Return a bar, vertically centred in the row that starts at `top`."""

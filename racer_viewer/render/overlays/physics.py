@@ -93,8 +93,8 @@ class PhysicsPanel(Panel):
 
     EVERY, PHASE = 3, 1
 
-    def __init__(self, letters: TextPainter, compact: bool) -> None:
-        super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
+    def __init__(self, painter: TextPainter, compact: bool) -> None:
+        super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self._compact = compact
         self.title("PHYSICS")
         self._friction_colour = self.palette.series[1]
@@ -104,15 +104,15 @@ class PhysicsPanel(Panel):
         self._figure_end = self.left + self.px(MOTION_END)
         for row, name in enumerate(rows):
             colour = colours.get(name, self.palette.text)
-            letters.word(self.plate, name, self.left, self._motion_top + row * self.row, colour)
+            painter.text(self.plate, name, self.left, self._motion_top + row * self.row, colour)
         force_top = self._motion_top + len(rows) * self.row + (0 if compact else self.px(8))
         left = self.left + self.px(LABEL_WIDTH)
-        width = self.right - letters.figure_width(FIGURE) - self.px(4) - left
+        width = self.right - painter.number_width(FIGURE) - self.px(4) - left
         self.bars = [self.bar_in_row(left, force_top + row * self.row, width) for row in range(len(FORCES))]
         """Bars of engine, brake and drag."""
         for name, bar in zip(FORCES, self.bars, strict=True):
-            letters.word(self.plate, name, self.left, self._beside(bar), self.palette.text)
-            letters.word_to(self.plate, "kN", self.right, self._beside(bar), self.palette.faint)
+            painter.text(self.plate, name, self.left, self._beside(bar), self.palette.text)
+            painter.text_right(self.plate, "kN", self.right, self._beside(bar), self.palette.faint)
             self.groove(bar)
         self._force_end = self.right - self.theme.width(" kN", TEXT_SMALL)
         self._force_colours: tuple[Colour, ...] = (self.palette.good, self.palette.bad, self.palette.faint)
@@ -127,7 +127,7 @@ class PhysicsPanel(Panel):
             self.palette.good if surface == ROAD else self.palette.accent if surface == SHOULDER else self.palette.bad
         )
         surface_text = f"{SURFACES[surface]}, grip {100.0 * GRIP[surface]:.0f} %"
-        self.letters.word_to(board, surface_text, self.right, self.top, colour)
+        self.painter.text_right(board, surface_text, self.right, self.top, colour)
         forces = forces_on(car)
         self._draw_forces(board, forces)
         self._draw_figure(board, 0, f"{math.degrees(float(car['slip_angle'])):.1f}", "°")
@@ -148,14 +148,14 @@ class PhysicsPanel(Panel):
 
     def _draw_figure(self, board: pygame.Surface, row: int, text: str, unit: str) -> None:
         top = self._motion_top + row * self.row
-        self.letters.figure(board, text, self._figure_end, top, self.palette.text)
-        self.letters.word(board, unit, self._figure_end + self.px(3), top, self.palette.faint)
+        self.painter.number(board, text, self._figure_end, top, self.palette.text)
+        self.painter.text(board, unit, self._figure_end + self.px(3), top, self.palette.faint)
 
     def _draw_forces(self, board: pygame.Surface, forces: Forces) -> None:
         values = forces.engine, forces.brake, forces.drag
         for bar, value, colour in zip(self.bars, values, self._force_colours, strict=True):
             fill_bar(board, bar, value / FORCE_REACH, colour)
-            self.letters.figure(board, f"{value:.1f}", self._force_end, self._beside(bar), self.palette.text)
+            self.painter.number(board, f"{value:.1f}", self._force_end, self._beside(bar), self.palette.text)
 
     def _draw_car(self, board: pygame.Surface, car: Any) -> None:
         """Draw the car from above, heading up, with steered front wheels."""

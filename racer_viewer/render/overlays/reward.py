@@ -42,8 +42,8 @@ class RewardPanel(Panel):
 
     EVERY, PHASE = 3, 2
 
-    def __init__(self, letters: TextPainter, compact: bool) -> None:
-        super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
+    def __init__(self, painter: TextPainter, compact: bool) -> None:
+        super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self.axis = StableAxis(MIN_REACH)
         self.title("REWARD", "sum")
         left, width = self.left + self.px(LABEL_WIDTH), self.right - self.left - self.px(LABEL_WIDTH + SUM_WIDTH)
@@ -53,7 +53,7 @@ class RewardPanel(Panel):
             if row < len(NAMES):
                 swatch = pygame.Rect(self.left, bar.top, self.bar_height, self.bar_height)
                 pygame.draw.rect(self.plate, self.palette.series[row], swatch, border_radius=self.px(2))
-            letters.word(self.plate, name, self.left + self.px(13), self._row_top(row), self.palette.text)
+            painter.text(self.plate, name, self.left + self.px(13), self._row_top(row), self.palette.text)
             self.groove(bar)
         first, last = self.bars[0], self.bars[-1]
         self.plate.fill(self.palette.faint, (first.centerx, first.top, 1, last.bottom - first.top))
@@ -79,7 +79,7 @@ class RewardPanel(Panel):
     def _draw_sum(self, board: pygame.Surface, row: int, total: float) -> None:
         decimals = 3 if abs(total) < 100.0 else 1
         colour = self.palette.text if total else self.palette.faint
-        self.letters.figure(board, signed(total, decimals), self.right, self._row_top(row), colour)
+        self.painter.number(board, signed(total, decimals), self.right, self._row_top(row), colour)
 
     def _graph_frame(self) -> pygame.Rect:
         top = self._row_top(len(NAMES) + 1) + self.px(3)
@@ -88,7 +88,7 @@ class RewardPanel(Panel):
         self.plate.fill(blend(self.palette.panel[:3], self.palette.line, 0.5), frame)
         self.plate.fill(self.palette.line, (frame.left, frame.centery, frame.width, 1))
         bottom = frame.bottom - self.theme.line_height(TEXT_SMALL)
-        self.letters.word(self.plate, f"{SECONDS} s", frame.left + self.px(4), bottom, self.palette.faint)
+        self.painter.text(self.plate, f"{SECONDS} s", frame.left + self.px(4), bottom, self.palette.faint)
         return frame
 
     def _draw_graph(self, board: pygame.Surface, frame: pygame.Rect, columns: Floats) -> None:

@@ -23,16 +23,16 @@ class GapsPanel(Panel):
 
     EVERY, PHASE = 4, 2
 
-    def __init__(self, letters: TextPainter, rows: int) -> None:
-        super().__init__(letters, 2 * EDGE + (rows + 1) * ROW - 2)
+    def __init__(self, painter: TextPainter, rows: int) -> None:
+        super().__init__(painter, 2 * EDGE + (rows + 1) * ROW - 2)
         self._rows = rows
         self.title("GAPS s")
-        self._figure_width = letters.figure_width("+00.00")
+        self._figure_width = painter.number_width("+00.00")
 
     def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         snapshot, gaps = view.snapshot, view.snapshot.gaps
         ahead = sum(gap < 0.0 for number, gap in enumerate(gaps) if number != snapshot.focus)
-        self.letters.word_to(board, f"place {ahead + 1} of {len(gaps)}", self.right, self.top, self.palette.text)
+        self.painter.text_right(board, f"place {ahead + 1} of {len(gaps)}", self.right, self.top, self.palette.text)
         name_left = self.left + self.px(3.5 * DOT)
         room = self.right - self._figure_width - self.px(6) - name_left
         for row, number in enumerate(nearest(gaps, snapshot.focus, self._rows), start=1):
@@ -41,9 +41,9 @@ class GapsPanel(Panel):
             pygame.draw.aacircle(
                 board, look.colour, (self.left + self.px(DOT), middle), self.px(DOT), self.px(1.5) if look.ghost else 0
             )
-            self.letters.word(board, self.letters.fitted(look.name, room), name_left, top, self.palette.text)
+            self.painter.text(board, self.painter.fitted(look.name, room), name_left, top, self.palette.text)
             known = signed(gap) if math.isfinite(gap) else NO_TIME
-            self.letters.figure(board, known, self.right, top, self.palette.text)
+            self.painter.number(board, known, self.right, top, self.palette.text)
 
 
 def nearest(gaps: Sequence[float], focus: int, rows: int) -> list[int]:
@@ -72,8 +72,8 @@ class TimingPanel(Panel):
 
     EVERY, PHASE = 2, 0
 
-    def __init__(self, letters: TextPainter, compact: bool) -> None:
-        super().__init__(letters, COMPACT_HEIGHT if compact else HEIGHT)
+    def __init__(self, painter: TextPainter, compact: bool) -> None:
+        super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self._compact = compact
         self._cell_gap = self.px(CELL_GAP)
         self._cell_width = (self.right - self.left - (SECTORS - 1) * self._cell_gap) // SECTORS
@@ -81,15 +81,15 @@ class TimingPanel(Panel):
             self.left + (number + 1) * self._cell_width + number * self._cell_gap for number in range(SECTORS - 1)
         ] + [self.right]
         self._baseline = self.top + self.theme.font(LAP_TIME_SIZE).get_ascent()
-        self.letters.word(self.plate, "LAP", self.left, self._on_baseline(TEXT_SMALL), self.palette.faint)
+        self.painter.text(self.plate, "LAP", self.left, self._on_baseline(TEXT_SMALL), self.palette.faint)
         unit_left = self.right - self.theme.width("s", TEXT_SMALL)
-        self.letters.word(self.plate, "s", unit_left, self._on_baseline(TEXT_SMALL), self.palette.faint)
+        self.painter.text(self.plate, "s", unit_left, self._on_baseline(TEXT_SMALL), self.palette.faint)
         self._time_end = unit_left - self.px(3)
         if compact:
-            self.letters.word(self.plate, FIELDS[-1], self.left, self._row(0), self.palette.faint)
+            self.painter.text(self.plate, FIELDS[-1], self.left, self._row(0), self.palette.faint)
         else:
             for label, end in zip(FIELDS, self._ends, strict=True):
-                self.letters.word_to(self.plate, label, end, self._row(0), self.palette.faint)
+                self.painter.text_right(self.plate, label, end, self._row(0), self.palette.faint)
         self._empty = self.plate
         self._shown: tuple[object, ...] = ()
 
@@ -104,22 +104,22 @@ class TimingPanel(Panel):
 
     def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         time = lap_time(_timing(view.snapshot).lap_ticks)
-        self.letters.figure(board, time, self._time_end, self.top, self.palette.text, LAP_TIME_SIZE)
+        self.painter.number(board, time, self._time_end, self.top, self.palette.text, LAP_TIME_SIZE)
 
     def _show(self, timing: Timing) -> None:
         """Draw lap, last, best, delta and sectors onto the plate."""
-        lap_end = self.left + self.theme.width("LAP ", TEXT_SMALL) + self.letters.figure_width("00", TEXT)
+        lap_end = self.left + self.theme.width("LAP ", TEXT_SMALL) + self.painter.number_width("00", TEXT)
         lap_top = self._on_baseline(TEXT)
-        self.letters.figure(self.plate, str(timing.lap), lap_end, lap_top, self.palette.text, TEXT)
+        self.painter.number(self.plate, str(timing.lap), lap_end, lap_top, self.palette.text, TEXT)
         delta = NO_TIME if timing.delta is None else signed_time(timing.delta)
         top = self._row(0) if self._compact else self._row(1)
-        self.letters.figure(self.plate, delta, self.right, top, self._difference_colour(timing.delta), TEXT)
+        self.painter.number(self.plate, delta, self.right, top, self._difference_colour(timing.delta), TEXT)
         if self._compact:
             return
         for ticks, end in zip((timing.last, timing.best), self._ends, strict=False):
             known = NO_TIME if ticks is None else lap_time(ticks)
             colour = self.palette.faint if ticks is None else self.palette.text
-            self.letters.figure(self.plate, known, end, top, colour, TEXT)
+            self.painter.number(self.plate, known, end, top, colour, TEXT)
         for number, end in enumerate(self._ends):
             sector = timing.sectors[number] if number < len(timing.sectors) else Sector(None, None)
             self._show_sector(number, end, sector)
@@ -132,12 +132,12 @@ class TimingPanel(Panel):
         ground = self.palette.line if difference is None else blend(self.palette.panel[:3], colour, CELL_TINT)
         pygame.draw.rect(self.plate, ground, cell, border_radius=self.px(4))
         inset, upper = self.px(6), cell.top + self.px(5)
-        self.letters.word(self.plate, f"S{number + 1}", cell.left + inset, upper, self.palette.faint)
+        self.painter.text(self.plate, f"S{number + 1}", cell.left + inset, upper, self.palette.faint)
         time = NO_TIME if sector.now is None else lap_time(sector.now)
         shade = self.palette.faint if sector.now is None else self.palette.text
-        self.letters.figure(self.plate, time, cell.right - inset, upper, shade)
+        self.painter.number(self.plate, time, cell.right - inset, upper, shade)
         if difference is not None:
-            self.letters.figure(self.plate, signed_time(difference), cell.right - inset, upper + self.px(14), colour)
+            self.painter.number(self.plate, signed_time(difference), cell.right - inset, upper + self.px(14), colour)
 
     def _difference_colour(self, difference: int | None) -> Colour:
         """Return the colour of a difference; equal to the best counts as good."""

@@ -38,10 +38,10 @@ class Sparkline:
     def draw(self, surface: pygame.Surface, rect: pygame.Rect, curves: RunHistory) -> None:
         picture = self._pictures.get(curves)
         if picture is None or picture.get_size() != rect.size:
-            picture = self._pictures[curves] = self._drawn(rect.size, curves)
+            picture = self._pictures[curves] = self.render_curve(rect.size, curves)
         surface.blit(picture, rect)
 
-    def _drawn(self, size: tuple[int, int], curves: RunHistory) -> pygame.Surface:
+    def render_curve(self, size: tuple[int, int], curves: RunHistory) -> pygame.Surface:
         picture = pygame.Surface(size, pygame.SRCALPHA, 32)
         edge, palette = self.theme.px(EDGE), self.theme.palette
         frame = picture.get_rect().inflate(-2 * edge, -2 * edge)

@@ -27,7 +27,7 @@ def theme() -> Theme:
 
 
 @pytest.fixture
-def letters(theme: Theme) -> TextPainter:
+def painter(theme: Theme) -> TextPainter:
     return TextPainter(theme)
 
 
@@ -74,7 +74,7 @@ def show() -> Show:
 
 @pytest.fixture
 def length() -> Callable[..., int]:
-    """Of a bar in a picture: how many pixels of its middle line have this colour."""
+    """Count the pixels of this colour on the middle line of a bar."""
 
     def measure(picture: np.ndarray, bar: pygame.Rect, colour: tuple[int, int, int]) -> int:
         line = picture[bar.left : bar.right, bar.centery]

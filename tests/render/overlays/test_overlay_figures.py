@@ -12,9 +12,9 @@ from racer_viewer.ui.theme import TEXT_LARGE, Theme
 WHITE = (255, 255, 255)
 
 
-def drawn(letters: TextPainter, text: str) -> np.ndarray:
+def drawn(painter: TextPainter, text: str) -> np.ndarray:
     board = pygame.Surface((200, 40), depth=32)
-    letters.figure(board, text, 190, 5, WHITE, TEXT_LARGE)
+    painter.number(board, text, 190, 5, WHITE, TEXT_LARGE)
     return pygame.surfarray.array3d(board)[:, :, 0]
 
 
@@ -30,27 +30,27 @@ def test_a_difference_has_its_sign() -> None:
 
 @pytest.mark.parametrize("scale", [0.8, 1.0, 1.37, 2.0])
 def test_a_digit_that_changes_moves_no_other(scale: float) -> None:
-    letters = TextPainter(Theme(scale))
-    fixed = 190 - letters.figure_width(".11", TEXT_LARGE)
-    pictures = [drawn(letters, text) for text in ("11.11", "17.11", "8.11", "+48.11", "−11.11")]
+    painter = TextPainter(Theme(scale))
+    fixed = 190 - painter.number_width(".11", TEXT_LARGE)
+    pictures = [drawn(painter, text) for text in ("11.11", "17.11", "8.11", "+48.11", "−11.11")]
     for picture in pictures:
         assert picture[:fixed].any()
         np.testing.assert_array_equal(picture[fixed:], pictures[0][fixed:])
-    assert len({letters.figure_width(text) for text in ("11.11", "48.00", "77.77")}) == 1
+    assert len({painter.number_width(text) for text in ("11.11", "48.00", "77.77")}) == 1
 
 
-def test_a_figure_ends_where_it_is_put(letters: TextPainter) -> None:
-    inked = np.flatnonzero(drawn(letters, "888").any(axis=1))
+def test_a_figure_ends_where_it_is_put(painter: TextPainter) -> None:
+    inked = np.flatnonzero(drawn(painter, "888").any(axis=1))
     assert 185 <= inked.max() < 190
-    assert 190 - letters.figure_width("888", TEXT_LARGE) <= inked.min() < 190 - letters.figure_width("88", TEXT_LARGE)
+    assert 190 - painter.number_width("888", TEXT_LARGE) <= inked.min() < 190 - painter.number_width("88", TEXT_LARGE)
 
 
-def test_a_name_that_is_too_long_is_cut_and_marked(letters: TextPainter, theme: Theme) -> None:
-    assert letters.fitted("Rookie", 200) == "Rookie"
-    cut = letters.fitted("A name that nobody can remember", 80)
+def test_a_name_that_is_too_long_is_cut_and_marked(painter: TextPainter, theme: Theme) -> None:
+    assert painter.fitted("Rookie", 200) == "Rookie"
+    cut = painter.fitted("A name that nobody can remember", 80)
     assert cut.endswith("…")
     assert theme.width(cut, 18) <= 80
-    assert letters.fitted("Rookie", 1) == "…"
+    assert painter.fitted("Rookie", 1) == "…"
 
 
 @pytest.mark.parametrize(

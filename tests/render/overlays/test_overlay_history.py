@@ -1,4 +1,4 @@
-"""What the overlays remember, and when they forget it."""
+"""Overlay history: recorded values, and when they are cleared."""
 
 import dataclasses
 from collections.abc import Callable

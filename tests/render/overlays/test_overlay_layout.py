@@ -1,4 +1,4 @@
-"""Where panels lie: nothing overlaps, nothing leaves the window, and what is given up first."""
+"""Panel layout: nothing overlaps or leaves the window, and the least important panels go first."""
 
 import itertools
 from collections.abc import Callable, Iterable

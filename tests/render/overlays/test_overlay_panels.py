@@ -1,4 +1,4 @@
-"""What the panels show is what the snapshot says: read back from their pixels."""
+"""Panels show the values of the snapshot, read back from their pixels."""
 
 import dataclasses
 import math
@@ -34,10 +34,10 @@ def count(picture: np.ndarray, colour: tuple[int, int, int]) -> int:
 
 
 def test_the_speedometer_is_lit_as_far_as_the_speed(
-    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+    snapshot_of: MakeSnapshot, painter: TextPainter, show: Show
 ) -> None:
     for compact in (False, True):
-        panel = SpeedPanel(letters, compact)
+        panel = SpeedPanel(painter, compact)
         for speed in (0.0, 33.0, 80.0, 160.0):
             line = show(panel, snapshot_of(speed=speed), units="km/h")[:, panel.ramp.bottom - 2]
             lit = np.flatnonzero((line == ACCENT).all(axis=1))
@@ -46,9 +46,9 @@ def test_the_speedometer_is_lit_as_far_as_the_speed(
 
 
 def test_speeds_are_given_in_the_units_that_are_asked_for(
-    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+    snapshot_of: MakeSnapshot, painter: TextPainter, show: Show
 ) -> None:
-    panel = SpeedPanel(letters, False)
+    panel = SpeedPanel(painter, False)
     at_50, at_180 = show(panel, snapshot_of(speed=50.0), units="km/h"), show(panel, snapshot_of(speed=180.0))
     digits = slice(0, panel.ramp.left)
     np.testing.assert_array_equal(at_50[digits], at_180[digits])
@@ -62,11 +62,11 @@ def test_input_bars_are_as_long_as_what_the_car_does(
     throttle: float,
     brake: float,
     snapshot_of: MakeSnapshot,
-    letters: TextPainter,
+    painter: TextPainter,
     show: Show,
     length: Length,
 ) -> None:
-    panel = InputsPanel(letters, True)
+    panel = InputsPanel(painter, True)
     end_marks = [math.copysign(1.0, -steer), 0.0, 0.0]
     picture = show(panel, snapshot_of(steer=steer, throttle=throttle, brake=brake, action=end_marks))
     widths = [panel.bars[0].width / 2 * abs(steer), panel.bars[1].width * throttle, panel.bars[2].width * brake]
@@ -79,9 +79,9 @@ def test_input_bars_are_as_long_as_what_the_car_does(
 
 @pytest.mark.parametrize("asked", [-1.0, -0.5, 0.0, 0.75])
 def test_a_hollow_mark_is_where_the_driver_wants_the_input(
-    asked: float, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+    asked: float, snapshot_of: MakeSnapshot, painter: TextPainter, show: Show
 ) -> None:
-    panel = InputsPanel(letters, True)
+    panel = InputsPanel(painter, True)
     bar = panel.bars[0]
     picture = show(panel, snapshot_of(action=[asked, 1.0, 1.0]))
     above = picture[bar.left - 4 : bar.right + 4, bar.top - 2]
@@ -90,8 +90,8 @@ def test_a_hollow_mark_is_where_the_driver_wants_the_input(
     assert len(mark) == 5
 
 
-def test_traces_show_the_last_two_seconds(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
-    panel, history = InputsPanel(letters, False), History()
+def test_traces_show_the_last_two_seconds(snapshot_of: MakeSnapshot, painter: TextPainter, show: Show) -> None:
+    panel, history = InputsPanel(painter, False), History()
     for step in range(120):
         history.tick(snapshot_of(step_count=step, throttle=1.0 if step >= 60 else 0.3))
     picture = show(panel, snapshot_of(step_count=119), history)
@@ -102,9 +102,9 @@ def test_traces_show_the_last_two_seconds(snapshot_of: MakeSnapshot, letters: Te
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_reward_bars_are_as_long_as_the_parts_of_this_tick(
-    compact: bool, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show, length: Length
+    compact: bool, snapshot_of: MakeSnapshot, painter: TextPainter, show: Show, length: Length
 ) -> None:
-    panel = RewardPanel(letters, compact)
+    panel = RewardPanel(painter, compact)
     parts = [0.0012, 0.0004, -0.002, -0.001, -0.0003, 0.0]
     picture = show(panel, snapshot_of(components=parts))
     assert panel.axis.reach == pytest.approx(0.005), "what is negative sums up to 0.0033"
@@ -116,9 +116,9 @@ def test_reward_bars_are_as_long_as_the_parts_of_this_tick(
 
 
 def test_the_reward_graph_stacks_gains_upwards_and_losses_downwards(
-    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+    snapshot_of: MakeSnapshot, painter: TextPainter, show: Show
 ) -> None:
-    panel, history = RewardPanel(letters, False), History()
+    panel, history = RewardPanel(painter, False), History()
     for step in range(8):
         history.tick(snapshot_of(step_count=step, components=[0.001, 0.0005, -0.0005, -0.001, 0.0, 0.0]))
     picture = show(panel, snapshot_of(step_count=7), history)
@@ -135,8 +135,8 @@ def test_the_reward_graph_stacks_gains_upwards_and_losses_downwards(
     assert not (older == ORDINARY.series[0]).all(axis=1).any(), "before the episode there was nothing"
 
 
-def test_the_sums_of_the_episode_are_written(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
-    panel = RewardPanel(letters, False)
+def test_the_sums_of_the_episode_are_written(snapshot_of: MakeSnapshot, painter: TextPainter, show: Show) -> None:
+    panel = RewardPanel(painter, False)
     plain, other = (show(panel, snapshot_of(totals=np.array([total, 0, 0, 0, 0, 0.0]))) for total in (0.0, 1.5))
     changed = np.argwhere((plain != other).any(axis=2))
     rows = {int(np.argmin([abs(y - bar.centery) for bar in panel.bars])) for y in changed[:, 1]}
@@ -153,9 +153,9 @@ def test_shares_of_what_matters_sum_up_to_one_and_follow_the_ranges(thought: Pol
 
 
 def test_agent_bars_are_as_long_as_spread_and_shares(
-    snapshot_of: MakeSnapshot, letters: TextPainter, thought: PolicyInsight, show: Show, length: Length
+    snapshot_of: MakeSnapshot, painter: TextPainter, thought: PolicyInsight, show: Show, length: Length
 ) -> None:
-    panel = AgentPanel(letters, False)
+    panel = AgentPanel(painter, False)
     picture = show(panel, snapshot_of(insight=thought))
     assert panel.spread_axis.reach == panel.share_axis.reach == pytest.approx(0.5)
     for bar, spread in zip(panel.spread_bars, (0.5, 0.25, 0.1), strict=True):
@@ -166,11 +166,11 @@ def test_agent_bars_are_as_long_as_spread_and_shares(
 
 @pytest.mark.parametrize(("ray", "side"), [(0, 1), (8, -1)])
 def test_the_ray_that_matters_is_lit_on_its_side(
-    ray: int, side: int, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+    ray: int, side: int, snapshot_of: MakeSnapshot, painter: TextPainter, show: Show
 ) -> None:
     sensitivity = np.zeros((3, 14), np.float32)
     sensitivity[0, ray] = 1.0
-    panel = AgentPanel(letters, True)
+    panel = AgentPanel(painter, True)
     picture = show(panel, snapshot_of(insight=PolicyInsight(None, None, sensitivity)))
     lit = np.argwhere((picture == ACCENT).all(axis=2))
     fan_middle = panel.left + panel.px(92) // 2
@@ -179,9 +179,9 @@ def test_the_ray_that_matters_is_lit_on_its_side(
 
 
 def test_an_agent_without_value_and_spread_is_shown_too(
-    snapshot_of: MakeSnapshot, letters: TextPainter, thought: PolicyInsight, show: Show, length: Length
+    snapshot_of: MakeSnapshot, painter: TextPainter, thought: PolicyInsight, show: Show, length: Length
 ) -> None:
-    panel = AgentPanel(letters, False)
+    panel = AgentPanel(painter, False)
     bare = snapshot_of(insight=dataclasses.replace(thought, value=None, spread=None))
     picture = show(panel, bare)
     assert all(length(picture, bar, ORDINARY.series[1]) == 0 for bar in panel.spread_bars)
@@ -223,9 +223,9 @@ def test_nothing_resists_a_car_that_stands(snapshot_of: MakeSnapshot) -> None:
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_force_bars_are_as_long_as_the_forces(
-    compact: bool, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show, length: Length
+    compact: bool, snapshot_of: MakeSnapshot, painter: TextPainter, show: Show, length: Length
 ) -> None:
-    panel = PhysicsPanel(letters, compact)
+    panel = PhysicsPanel(painter, compact)
     snapshot = snapshot_of(speed=100.0, vx=100.0, throttle=0.5, brake=0.2)
     picture, forces = show(panel, snapshot), forces_on(snapshot.car)
     assert (forces.engine, forces.brake, forces.drag) == pytest.approx((27.5, 10.0, 20.15))
@@ -236,14 +236,14 @@ def test_force_bars_are_as_long_as_the_forces(
 
 @pytest.mark.parametrize(("surface", "colour"), [(0, GOOD), (1, BAD), (2, ACCENT)])
 def test_the_surface_has_its_colour(
-    surface: int, colour: tuple[int, int, int], snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+    surface: int, colour: tuple[int, int, int], snapshot_of: MakeSnapshot, painter: TextPainter, show: Show
 ) -> None:
-    picture = show(PhysicsPanel(letters, False), snapshot_of(surface=surface))
-    assert count(picture[:, : letters.theme.px(22)], colour) > 10
+    picture = show(PhysicsPanel(painter, False), snapshot_of(surface=surface))
+    assert count(picture[:, : painter.theme.px(22)], colour) > 10
 
 
-def test_the_arrow_points_where_the_car_slides(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
-    panel = PhysicsPanel(letters, False)
+def test_the_arrow_points_where_the_car_slides(snapshot_of: MakeSnapshot, painter: TextPainter, show: Show) -> None:
+    panel = PhysicsPanel(painter, False)
     tips = []
     for left in (-60.0, 60.0):
         picture = show(panel, snapshot_of(heading=0.0, vx=100.0, vy=left, speed=117.0))
@@ -261,25 +261,25 @@ def test_a_delta_is_drawn_in_the_colour_of_what_it_means(
     seen: tuple[int, int, int],
     unseen: tuple[int, int, int],
     snapshot_of: MakeSnapshot,
-    letters: TextPainter,
+    painter: TextPainter,
     show: Show,
 ) -> None:
-    panel = TimingPanel(letters, compact)
+    panel = TimingPanel(painter, compact)
     picture = show(panel, snapshot_of(timing=Timing(2, 100, 1100, 1000, delta)))
     assert count(picture, seen) > 20
     assert count(picture, unseen) == 0
 
 
-def test_without_a_best_lap_nothing_is_good_or_bad(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
-    panel = TimingPanel(letters, False)
+def test_without_a_best_lap_nothing_is_good_or_bad(snapshot_of: MakeSnapshot, painter: TextPainter, show: Show) -> None:
+    panel = TimingPanel(painter, False)
     picture = show(panel, snapshot_of(timing=Timing(1, 100, None, None, None, (Sector(350, None),) * 3)))
     assert count(picture, GOOD) == count(picture, BAD) == 0
 
 
 def test_sectors_have_the_colour_of_better_and_worse(
-    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+    snapshot_of: MakeSnapshot, painter: TextPainter, show: Show
 ) -> None:
-    panel = TimingPanel(letters, False)
+    panel = TimingPanel(painter, False)
     sectors = Sector(340, 350), Sector(360, 350), Sector(None, 350)
     picture = show(panel, snapshot_of(timing=Timing(2, 100, 1100, 1000, None, sectors)))
     thirds = np.array_split(picture, 3)
@@ -288,17 +288,17 @@ def test_sectors_have_the_colour_of_better_and_worse(
 
 
 def test_a_snapshot_without_timing_shows_what_the_car_knows(
-    snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+    snapshot_of: MakeSnapshot, painter: TextPainter, show: Show
 ) -> None:
     car = snapshot_of(lap=4, lap_ticks=321, last_lap_ticks=1069, best_lap_ticks=1042)
-    told = dataclasses.replace(car, timing=Timing(4, 321, 1069, 1042, None))
-    panel = TimingPanel(letters, False)
-    np.testing.assert_array_equal(show(panel, car), show(panel, told))
+    explicit = dataclasses.replace(car, timing=Timing(4, 321, 1069, 1042, None))
+    panel = TimingPanel(painter, False)
+    np.testing.assert_array_equal(show(panel, car), show(panel, explicit))
     assert (show(panel, car) != show(panel, snapshot_of())).any()
 
 
-def test_the_lap_time_runs_in_every_frame(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
-    panel = TimingPanel(letters, False)
+def test_the_lap_time_runs_in_every_frame(snapshot_of: MakeSnapshot, painter: TextPainter, show: Show) -> None:
+    panel = TimingPanel(painter, False)
     pictures = [show(panel, snapshot_of(timing=Timing(1, ticks, None, None, None))) for ticks in (100, 101, 102)]
     assert (pictures[0] != pictures[1]).any()
     assert (pictures[1] != pictures[2]).any()
@@ -310,9 +310,9 @@ def test_the_nearest_cars_are_listed_from_the_one_farthest_ahead() -> None:
     assert nearest(gaps, 1, 3) == [2, 6, 0]
 
 
-def test_gaps_have_a_dot_in_the_colour_of_each_car(snapshot_of: MakeSnapshot, letters: TextPainter, show: Show) -> None:
+def test_gaps_have_a_dot_in_the_colour_of_each_car(snapshot_of: MakeSnapshot, painter: TextPainter, show: Show) -> None:
     snapshot = snapshot_of(4, gaps=(0.0, -2.0, 1.0, math.inf))
-    panel = GapsPanel(letters, 3)
+    panel = GapsPanel(painter, 3)
     picture = show(panel, snapshot)
     rows = []
     for number in (1, 2, 3):
@@ -367,9 +367,9 @@ def test_a_ghost_is_hollow_and_the_followed_car_is_larger_and_on_top(track: Trac
 
 
 def test_another_circuit_is_another_map_and_one_without_a_name_can_be_shown(
-    track: Track, snapshot_of: MakeSnapshot, letters: TextPainter, show: Show
+    track: Track, snapshot_of: MakeSnapshot, painter: TextPainter, show: Show
 ) -> None:
-    panel = CircuitMap(letters, False)
+    panel = CircuitMap(painter, False)
     first = show(panel, snapshot_of())
     bare = show(panel, snapshot_of(track_=build_track(track.control_points)))
     assert (first != bare).any(axis=2)[:, -25:].any(), "no name"

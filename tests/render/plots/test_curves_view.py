@@ -98,7 +98,7 @@ def test_charts_are_drawn_anew_only_when_something_changed(theme: Theme, run_of:
 
 
 def drawn_whole(view: CurvesView, rect: pygame.Rect, runs: list[RunHistory]) -> int:
-    """How many parts it took in the time after a frame."""
+    """Count the parts drawn in the time after a frame."""
     view.draw(board(rect.size), rect, runs)
     parts = 0
     while view.draw_ahead():

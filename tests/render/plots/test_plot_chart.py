@@ -1,4 +1,4 @@
-"""What a chart shows is what its content says: read back from its pixels."""
+"""Charts show their content, read back from their pixels."""
 
 import numpy as np
 import pygame

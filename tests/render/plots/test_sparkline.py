@@ -53,8 +53,8 @@ def test_it_stays_in_its_place(theme: Theme, run_of: MakeRun, updates: int) -> N
 def test_a_picture_is_kept_as_long_as_its_run(theme: Theme, run_of: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     surface, small, run = pygame.Surface((160, 60), depth=32), Sparkline(theme), run_of()
     times = []
-    draw = Sparkline._drawn
-    monkeypatch.setattr(Sparkline, "_drawn", lambda *args: times.append(1) or draw(*args))
+    draw = Sparkline.render_curve
+    monkeypatch.setattr(Sparkline, "render_curve", lambda *args: times.append(1) or draw(*args))
     for _ in range(3):
         small.draw(surface, RECT, run)
     assert len(times) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import Track
+from racer_env.engine import REWARD_COMPONENTS, Track
 from racer_viewer.timing import Timing
 
 Colour = tuple[int, int, int]
@@ -59,7 +59,7 @@ class Snapshot:
     styles: tuple[CarStyle, ...]
     focus: int = 0
     observation: NDArray[np.float32] = field(default_factory=lambda: np.zeros(14, np.float32))
-    totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(6))
+    totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(REWARD_COMPONENTS)))
     insight: PolicyInsight | None = None
     timing: Timing | None = None
     gaps: tuple[float, ...] = ()

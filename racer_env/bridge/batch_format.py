@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.bridge.interface import BatchStep, CarColumns, Floats
+from racer_env.engine import REWARD_COMPONENTS
 from racer_env.engine.tick import OBSERVATION_SIZE
 from racer_env.errors import ContractError
 
@@ -47,7 +48,7 @@ _CARS: tuple[Column, ...] = (
 )
 COLUMNS: tuple[Column, ...] = (
     ("rewards", FLOAT, 1),
-    ("components", FLOAT, 6),
+    ("components", FLOAT, len(REWARD_COMPONENTS)),
     ("finished_lap_ticks", INTEGER, 1),
     *_CARS,
     ("observations", SMALL_FLOAT, OBSERVATION_SIZE),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from racer_env.engine import Config, Start, Track
+from racer_env.engine import REWARD_COMPONENTS, Config, Start, Track
 from racer_env.engine.simulation import Bools as Bools
 from racer_env.engine.simulation import Observations as Observations
 from racer_env.engine.tick import OBSERVATION_SIZE
@@ -34,8 +34,8 @@ OBSERVATION_HIGH = np.ones(OBSERVATION_SIZE, np.float32)
 ACTION_LOW = np.array([-1.0, 0.0, 0.0], np.float32)
 ACTION_HIGH = np.ones(3, np.float32)
 
-COMPONENT_KEYS = ("progress", "speed", "wall", "offTrack", "backward", "stillness")
-"""The six parts of the reward as the protocol names them, in the engine's order."""
+COMPONENT_KEYS = tuple(component.wire_name for component in REWARD_COMPONENTS)
+"""Keys of the reward components in `info`."""
 RESET_KEYS = ("tick", "speed", "lap", "checkpoint", "stepCount")
 STEP_KEYS = (
     *COMPONENT_KEYS, "tick", "rawSpeed", "lap", "checkpoint", "stepCount", "wallContact", "stillnessCounter",

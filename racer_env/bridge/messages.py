@@ -40,6 +40,7 @@ from racer_env.bridge.validation import Contract, field, number, short
 from racer_env.engine import CAR, Track
 from racer_env.engine.car import MAX_SPEED
 from racer_env.engine.compiled import entry
+from racer_env.engine.rewards import camel_case
 from racer_env.errors import ContractError
 
 _COLUMNS = (
@@ -50,12 +51,7 @@ _COLUMNS = (
 """Columns of `engine.CAR` that are sent."""
 
 
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)
-
-
-WIRE_NAMES = {name: _camel(name) for name in _COLUMNS}
+WIRE_NAMES = {name: camel_case(name) for name in _COLUMNS}
 TELEMETRY_KEYS = ("trackId", *WIRE_NAMES.values())
 _TELEMETRY_VALUES = [((CAR.names or ()).index(column), key) for column, key in WIRE_NAMES.items()]
 """Index of a column in a row of `CAR`, and its name on the wire."""

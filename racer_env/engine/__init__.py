@@ -1,24 +1,27 @@
 """The racing engine: arrays in, arrays out; no clock, no globals, nothing random but seeded starts."""
 
-from racer_env.engine.car import CAR, COMPONENTS, DT, TICKS_PER_SECOND
+from racer_env.engine.car import DT, TICKS_PER_SECOND
 from racer_env.engine.circuits import Circuit, Medals, circuits, load_circuit
 from racer_env.engine.config import Config, load_config, parse_config
 from racer_env.engine.driver import Driver
+from racer_env.engine.rewards import REWARD_COMPONENTS, RewardComponent, component_colours
 from racer_env.engine.simulation import Simulation, SimulationState, StepResult
 from racer_env.engine.starts import ANYWHERE, Start, parse_start
+from racer_env.engine.tick import CAR
 from racer_env.engine.track import Track, build_track
 from racer_env.engine.warm_up import warm_up, warm_up_in_background
 
 __all__ = [
     "ANYWHERE",
     "CAR",
-    "COMPONENTS",
     "DT",
+    "REWARD_COMPONENTS",
     "TICKS_PER_SECOND",
     "Circuit",
     "Config",
     "Driver",
     "Medals",
+    "RewardComponent",
     "Simulation",
     "SimulationState",
     "Start",
@@ -26,6 +29,7 @@ __all__ = [
     "Track",
     "build_track",
     "circuits",
+    "component_colours",
     "load_circuit",
     "load_config",
     "parse_config",

@@ -1,11 +1,8 @@
-"""The car: its figures, its state, and how it moves in one tick before walls are considered."""
+"""The car: its figures, and how it moves in one tick before walls are considered."""
 
 import math
 
-import numpy as np
-
 from racer_env.engine.compiled import Compiled, part
-from racer_env.engine.rays import RAY_COUNT
 from racer_env.engine.trigonometry import arctan2, sin_cos
 
 DT = 1.0 / 60.0
@@ -42,28 +39,6 @@ SHOULDER_WIDTH = 24.0
 _STEER_STEP = 1.0 - math.exp(-STEER_RATE * DT)
 _THROTTLE_STEP = 1.0 - math.exp(-THROTTLE_RATE * DT)
 _BRAKE_STEP = 1.0 - math.exp(-BRAKE_RATE * DT)
-
-COMPONENTS = ("progress", "speed", "wall", "off_track", "backward", "stillness")
-"""The six parts of the reward, in the order of the `components` column."""
-
-CAR = np.dtype([
-    ("x", "f8"), ("y", "f8"), ("heading", "f8"), ("vx", "f8"), ("vy", "f8"), ("speed", "f8"), ("yaw_rate", "f8"),
-    ("steer", "f8"), ("throttle", "f8"), ("brake", "f8"), ("slip_angle", "f8"),
-    ("arc", "f8"), ("centre_distance", "f8"), ("half_width", "f8"), ("located_x", "f8"), ("located_y", "f8"),
-    ("action", "f8", 3), ("rays", "f8", RAY_COUNT), ("reward", "f8"), ("components", "f8", len(COMPONENTS)),
-    ("surface", "i8"), ("lap", "i8"), ("checkpoint", "i8"), ("lap_ticks", "i8"), ("lap_gates", "i8"),
-    ("last_lap_ticks", "i8"), ("best_lap_ticks", "i8"), ("finished_lap_ticks", "i8"),
-    ("step_count", "i8"), ("stillness", "i8"), ("track", "i8"), ("random", "u8"),
-    ("wall_contact", "?"), ("terminated", "?"), ("truncated", "?"),
-], align=True)  # fmt: skip
-"""The whole state of one car and what its last tick gave; a simulation is an array of these.
-
-Beyond the obvious: `arc`, `centre_distance`, `half_width` and `surface` belong to the point `located_x, located_y`
-and are found anew if the car is elsewhere; `action` is what the driver asked for and `steer`, `throttle`, `brake`
-what the car made of it; `rays` are in units; `lap_gates` counts the gates taken in this lap; `finished_lap_ticks`
-is the time of a lap that ended in this very tick, else 0; `stillness` counts ticks in a row below the threshold
-speed; `track` counts the tracks of the simulation; `random` is the car's own random state, for its starts.
-"""
 
 
 @part

@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine.rewards import RULES
+from racer_env.engine.rewards import REWARD_COMPONENTS
 from racer_env.errors import ConfigError
 
 LARGEST_NUMBER = 1e9
@@ -19,45 +19,53 @@ LARGEST_NUMBER = 1e9
 Ticks = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 
 
-class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What each part of the reward is worth; see `rewards` for when each is paid."""
+if TYPE_CHECKING:
 
-    progress: float = 1.0
-    speed_bonus: float = 0.0
-    wall_penalty: float = -0.002
-    off_track_penalty: float = -0.001
-    backward_penalty: float = 0.0
-    stillness_penalty: float = -0.001
-    stillness_speed_threshold: float = 2.0
-    """Below this speed [units/s] a car counts as standing still."""
+    class Weights(msgspec.Struct, frozen=True):
+        """Reward weights as a type checker sees them."""
+
+        def __init__(self, **weights: float) -> None: ...
+        def __getattr__(self, name: str) -> float: ...
+
+else:
+    Weights = msgspec.defstruct(
+        "Weights",
+        [
+            *((each.weight, float, each.default) for each in REWARD_COMPONENTS),
+            ("stillness_speed_threshold", float, 2.0),
+        ],
+        namespace={"__doc__": "Weights of the reward components, and the speed [units/s] below which a car is still."},
+        module=__name__,
+        frozen=True,
+        forbid_unknown_fields=True,
+        rename="camel",
+    )
 
 
-class Episode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """When an episode ends."""
+class EpisodeLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Limits of an episode."""
 
     max_steps: Ticks = 3000
-    """Truncated after this many ticks."""
+    """Ticks after which an episode is truncated."""
     stillness_timeout_ticks: Ticks = 180
-    """Terminated after this many ticks in a row of standing still."""
+    """Ticks in a row of standing still after which an episode is terminated."""
+
+
+RULES = np.dtype([
+    *((name, "f8") for name in Weights.__struct_fields__), *((name, "i8") for name in EpisodeLimits.__struct_fields__),
+])  # fmt: skip
+"""Reward weights and episode limits, as compiled code reads them."""
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The whole ai-config. What is left out keeps its default."""
+    """The whole ai-config. Missing keys have their defaults."""
 
     weights: Weights = Weights()
-    episode: Episode = Episode()
+    episode: EpisodeLimits = EpisodeLimits()
 
     def table(self) -> NDArray[np.void]:
-        """As compiled code reads it."""
-        weights, episode = self.weights, self.episode
-        return np.array(
-            [(
-                weights.progress, weights.speed_bonus, weights.wall_penalty, weights.off_track_penalty,
-                weights.backward_penalty, weights.stillness_penalty, weights.stillness_speed_threshold,
-                episode.max_steps, episode.stillness_timeout_ticks,
-            )],
-            dtype=RULES,
-        )  # fmt: skip
+        """Return the config as a record that compiled code reads."""
+        return np.array([(*msgspec.structs.astuple(self.weights), *msgspec.structs.astuple(self.episode))], RULES)
 
     def to_json(self) -> dict[str, Any]:
         """The ai-config JSON of this config, complete."""
@@ -79,7 +87,7 @@ def parse_config(content: Config | Mapping[str, Any] | bytes | str | None) -> Co
     if not isinstance(content, Mapping):
         raise ConfigError(f"config must be an object with weights and episode, not {type(content).__name__}")
     _check_keys("config", content, Config)
-    for section, kind in (("weights", Weights), ("episode", Episode)):
+    for section, kind in (("weights", Weights), ("episode", EpisodeLimits)):
         values = content.get(section, {})
         if not isinstance(values, Mapping):
             raise ConfigError(f"config.{section} must be an object, not {type(values).__name__}")

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from racer_env.engine.car import CAR
 from racer_env.engine.centreline import Floats
 from racer_env.engine.compiled import bind
 from racer_env.engine.config import Config, parse_config
 from racer_env.engine.starts import Start, draw_one_of
 from racer_env.engine.tables import TrackTables
-from racer_env.engine.tick import BAD_ACTION, OBSERVATION_SIZE, start_cars, step_cars
+from racer_env.engine.tick import BAD_ACTION, CAR, OBSERVATION_SIZE, start_cars, step_cars
 from racer_env.engine.track import Track
 from racer_env.errors import ActionError, RacerError
 
@@ -36,7 +35,7 @@ class StepResult:
     """What a tick gave, one row a car. The arrays are the simulation's own: the next step overwrites them.
 
     observations: (N, 14). With auto-reset, a car that ended shows the first observation of its new episode.
-    components: (N, 6) in the order of `car.COMPONENTS`; rewards are their sums.
+    components: (N, 6) in the order of `REWARD_COMPONENTS`; rewards are their sums.
     finished_lap_ticks: the time of a lap completed in this tick, else 0.
     final_observations, final_cars: with auto-reset, the last observation and state of the cars that ended in
     this tick; rows of other cars mean nothing.

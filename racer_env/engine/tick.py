@@ -1,6 +1,8 @@
-"""The two compiled calls of a simulation: one tick for all cars, and the start of an episode."""
+"""The state of a car, and the two compiled calls of a simulation: a tick, and the start of an episode."""
 
 import math
+
+import numpy as np
 
 from racer_env.engine.car import MAX_SPEED, move, surface_at
 from racer_env.engine.compiled import Compiled, entry, part
@@ -8,7 +10,7 @@ from racer_env.engine.contact import meet_walls
 from racer_env.engine.laps import count_gates
 from racer_env.engine.locate import locate
 from racer_env.engine.rays import RAY_COUNT, RAY_RANGE, cast_rays
-from racer_env.engine.rewards import judge
+from racer_env.engine.rewards import COMPONENT_COUNT, pay_rewards
 from racer_env.engine.starts import place
 from racer_env.engine.trigonometry import sin_cos
 
@@ -18,6 +20,25 @@ YAW_RATE_RANGE = 5.0
 CENTRE_DISTANCE_RANGE = 80.0
 """Distance from the centreline that shows as 1."""
 BAD_ACTION = -1
+
+CAR = np.dtype([
+    ("x", "f8"), ("y", "f8"), ("heading", "f8"), ("vx", "f8"), ("vy", "f8"), ("speed", "f8"), ("yaw_rate", "f8"),
+    ("steer", "f8"), ("throttle", "f8"), ("brake", "f8"), ("slip_angle", "f8"),
+    ("arc", "f8"), ("centre_distance", "f8"), ("half_width", "f8"), ("located_x", "f8"), ("located_y", "f8"),
+    ("action", "f8", 3), ("rays", "f8", RAY_COUNT), ("reward", "f8"), ("components", "f8", COMPONENT_COUNT),
+    ("surface", "i8"), ("lap", "i8"), ("checkpoint", "i8"), ("lap_ticks", "i8"), ("lap_gates", "i8"),
+    ("last_lap_ticks", "i8"), ("best_lap_ticks", "i8"), ("finished_lap_ticks", "i8"),
+    ("step_count", "i8"), ("stillness", "i8"), ("track", "i8"), ("random", "u8"),
+    ("wall_contact", "?"), ("terminated", "?"), ("truncated", "?"),
+], align=True)  # fmt: skip
+"""The whole state of one car and what its last tick gave; a simulation is an array of these.
+
+Beyond the obvious: `arc`, `centre_distance`, `half_width` and `surface` belong to the point `located_x, located_y`
+and are found anew if the car is elsewhere; `action` is what the driver asked for and `steer`, `throttle`, `brake`
+what the car made of it; `rays` are in units; `lap_gates` counts the gates taken in this lap; `finished_lap_ticks`
+is the time of a lap that ended in this very tick, else 0; `stillness` counts ticks in a row below the threshold
+speed; `track` counts the tracks of the simulation; `random` is the car's own random state, for its starts.
+"""
 
 
 @entry
@@ -43,7 +64,7 @@ def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Co
             sin, cos = sin_cos(car.heading)
         _find(track, car)
         count_gates(track, car, old_x, old_y)
-        judge(rules[0], track.frame[0].length, car, old_arc)
+        pay_rewards(rules[0], track.frame[0].length, car, old_arc)
         _observe(track, car, sin, cos, observations[i])
         ended += car.terminated or car.truncated
     return ended

@@ -10,7 +10,7 @@ from PIL import Image
 from racer_env.bridge.interface import DEFAULT_TRACK
 from racer_env.engine import DT, Config, Simulation, Track
 from racer_env.engine.circuits import build_named
-from racer_env.engine.config import Episode
+from racer_env.engine.config import EpisodeLimits
 from racer_env.env import CarWindow, open_window
 from racer_env.games.game import CAR, Outcome, Sight
 from racer_env.games.worker_protocol import FRAME_SIZE, Action
@@ -32,7 +32,7 @@ class RacerGame:
     """
 
     def __init__(self, track: Track, seed: int | None = None, prepared: bool = False) -> None:
-        config = Config(episode=Episode(max_steps=_FOR_EVER))
+        config = Config(episode=EpisodeLimits(max_steps=_FOR_EVER))
         self._simulation = Simulation(track, config=config, seed=seed or 0)
         self._track = track
         self._window: CarWindow | None = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pygame
 
-from racer_env.engine import COMPONENTS
+from racer_env.engine import REWARD_COMPONENTS, component_colours
 from racer_env.errors import RacerError
 from racer_viewer.modes.circuits import MEDALS
 from racer_viewer.modes.keeping import keep_replay
@@ -111,10 +111,11 @@ class ResultsScreen(ListScreen):
         y += theme.line_height(TEXT_SMALL) + theme.px(6)
         largest = max(1e-9, *(abs(float(value)) for value in totals))
         bar_left, bar_width = x + theme.px(110), min(theme.px(180), width - theme.px(210))
-        for name, value, colour in zip(COMPONENTS, totals, theme.palette.series, strict=True):
+        colours = component_colours(theme.palette.colour_blind)
+        for component, value, colour in zip(REWARD_COMPONENTS, totals, colours, strict=True):
             if y > surface.get_height() - theme.px(70):
                 return
-            surface.blit(theme.text(name.replace("_", " "), TEXT_SMALL), (x, y))
+            surface.blit(theme.text(component.label, TEXT_SMALL), (x, y))
             length = round(max(0, bar_width) * abs(float(value)) / largest)
             pygame.draw.rect(surface, colour, (bar_left, y + theme.px(2), max(1, length), theme.px(9)))
             figure = theme.text(f"{value:+.3f}", TEXT_SMALL, theme.palette.text)

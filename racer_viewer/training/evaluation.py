@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import COMPONENTS, TICKS_PER_SECOND, Config, Simulation, Start, Track
+from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Config, Simulation, Start, Track
 from racer_env.engine.car import ROAD
 
 Policy = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -95,7 +95,7 @@ class Evaluation:
     def components(self) -> dict[str, float]:
         """Of the mean reward of an episode."""
         means = np.mean([each.components for each in self.episodes], axis=0)
-        return dict(zip(COMPONENTS, means.tolist(), strict=True))
+        return dict(zip((each.name for each in REWARD_COMPONENTS), means.tolist(), strict=True))
 
 
 def evaluate(
@@ -157,7 +157,7 @@ class _Log:
         self._laps: list[list[int]] = [[] for _ in range(count)]
         self._ticks, self._wall, self._off = (np.zeros(count, np.int64) for _ in range(3))
         self._stopped = np.zeros(count, np.bool_)
-        self._components = np.zeros((count, len(COMPONENTS)))
+        self._components = np.zeros((count, len(REWARD_COMPONENTS)))
 
     def add(self, cars: Simulation) -> None:
         """One tick more of every car that has not ended."""

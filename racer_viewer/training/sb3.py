@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from racer_env.engine import ANYWHERE, Simulation, Start, load_circuit
+from racer_env.engine.rewards import PROGRESS
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.agents import load_agent, load_stats, restore_stats, save_stats
@@ -123,7 +124,7 @@ class ProgressInUnits(VecEnvWrapper):
 
     def step_wait(self) -> VecEnvStepReturn:
         observations, rewards, dones, infos = self.venv.step_wait()
-        more = self._cars.last_step.components[:, 0] * (self._now - 1.0)
+        more = self._cars.last_step.components[:, PROGRESS] * (self._now - 1.0)
         if dones.any():
             self._note_tracks()
         return observations, (rewards + more).astype(np.float32), dones, infos

@@ -54,7 +54,10 @@ MAX_CACHED_TEXTS = 512
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours by meaning. `series` are the colours of the six reward components, in order."""
+    """Colours by meaning. `series` are those of data that is neither good nor bad."""
+
+    colour_blind: bool = False
+    """True for the palette whose colours differ for colour-blind people too."""
 
     text: Colour = (244, 242, 234)
     faint: Colour = (168, 176, 172)
@@ -78,6 +81,7 @@ class Palette:
 
 ORDINARY = Palette()
 COLOUR_BLIND = Palette(
+    colour_blind=True,
     accent=(240, 228, 66),
     good=(86, 180, 233),
     bad=(230, 110, 20),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from racer_env.engine import REWARD_COMPONENTS
 from racer_viewer.modes.screen import AppContext, ListScreen, MessageScreen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.train.panels import PACE_NAMES, RunDecision, TrainLayout, pace_index
@@ -17,15 +18,6 @@ if TYPE_CHECKING:
     from racer_viewer.modes.train.screen import TrainScreen
 
 LARGEST_SMOOTHING = 0.95
-WEIGHTS: dict[str, tuple[str, float, float, float]] = {
-    "progress": ("Progress", 0.0, 5.0, 0.1),
-    "speedBonus": ("Speed", 0.0, 0.01, 0.0005),
-    "wallPenalty": ("Wall", -0.05, 0.0, 0.001),
-    "offTrackPenalty": ("Off the road", -0.02, 0.0, 0.0005),
-    "backwardPenalty": ("Backwards", -5.0, 0.0, 0.1),
-    "stillnessPenalty": ("Standing still", -0.02, 0.0, 0.0005),
-}
-"""By their names in an ai-config: on screen, lowest, highest, step."""
 
 
 class TrainMenu(ListScreen):
@@ -192,8 +184,14 @@ class WeightsScreen(ListScreen):
         super().__init__(app)
         self._train, self._now = train, train.run.weights
         self._sliders = {
-            name: Slider(label, low=low, high=high, step=step, number=float(self._now[name]))
-            for name, (label, low, high, step) in WEIGHTS.items()
+            component.weight_key: Slider(
+                component.label.capitalize(),
+                low=component.weight_range[0],
+                high=component.weight_range[1],
+                step=component.weight_step,
+                number=float(self._now[component.weight_key]),
+            )
+            for component in REWARD_COMPONENTS
         }
         self.list.items = [*self._sliders.values(), Button("Apply", "From the next tick on", on_press=self._apply)]
 

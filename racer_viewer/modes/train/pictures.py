@@ -12,6 +12,7 @@ import numpy as np
 import pygame
 
 from racer_env.engine import ANYWHERE, Config, Simulation, Track
+from racer_env.engine.rewards import PROGRESS
 from racer_viewer.agents import Agent
 from racer_viewer.modes.screen import AppContext
 from racer_viewer.modes.train.panels import TrainLayout
@@ -45,7 +46,7 @@ class PolicySwarm:
         result = self._simulation.step(agent.act(self._seen, deterministic=not drawn, rng=self._random))
         self._seen, self._tick = result.observations, self._tick + 1
         self._episode += result.terminated | result.truncated
-        way = result.components[:, 0] * self._length / max(1e-9, self._simulation.config.weights.progress)
+        way = result.components[:, PROGRESS] * self._length / max(1e-9, self._simulation.config.weights.progress)
         self._quality = FADING * self._quality + (1.0 - FADING) * np.clip(way / BRISK, 0.0, 1.0)
         return self._swarm()
 

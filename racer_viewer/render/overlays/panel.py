@@ -9,7 +9,7 @@ import numpy as np
 import pygame
 from numpy.typing import NDArray
 
-from racer_env.engine import COMPONENTS, TICKS_PER_SECOND, Track
+from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Track
 from racer_viewer.snapshot import Snapshot
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
 
@@ -126,7 +126,7 @@ class History:
     """
 
     def __init__(self) -> None:
-        self.rewards = np.zeros((TICKS, len(COMPONENTS)))
+        self.rewards = np.zeros((TICKS, len(REWARD_COMPONENTS)))
         self.values = np.full(TICKS, np.nan)
         self.speeds = np.zeros(TICKS)
         self.asked, self.done = np.zeros((INPUT_TICKS, 3)), np.zeros((INPUT_TICKS, 3))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pygame
 
-from racer_env.engine import COMPONENTS
+from racer_env.engine import REWARD_COMPONENTS, component_colours
 from racer_viewer.render.overlays.panel import (
     EDGE,
     ROW,
@@ -25,7 +25,7 @@ from racer_viewer.render.overlays.panel import (
 from racer_viewer.timing import signed
 from racer_viewer.ui.theme import TEXT_SMALL
 
-NAMES = tuple(name.replace("_", " ") for name in COMPONENTS)
+NAMES = tuple(component.label for component in REWARD_COMPONENTS)
 TICKS_PER_COLUMN = 4
 COLUMNS = TICKS // TICKS_PER_COLUMN
 GRAPH_HEIGHT = 54
@@ -45,6 +45,7 @@ class RewardPanel(Panel):
     def __init__(self, painter: TextPainter, compact: bool) -> None:
         super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self.axis = StableAxis(MIN_REACH)
+        self._colours = component_colours(self.palette.colour_blind)
         self.title("REWARD", "sum")
         left, width = self.left + self.px(LABEL_WIDTH), self.right - self.left - self.px(LABEL_WIDTH + SUM_WIDTH)
         self.bars = [self.bar_in_row(left, self._row_top(row), width // 2 * 2) for row in range(len(NAMES) + 1)]
@@ -52,7 +53,7 @@ class RewardPanel(Panel):
         for row, (name, bar) in enumerate(zip((*NAMES, "total"), self.bars, strict=True)):
             if row < len(NAMES):
                 swatch = pygame.Rect(self.left, bar.top, self.bar_height, self.bar_height)
-                pygame.draw.rect(self.plate, self.palette.series[row], swatch, border_radius=self.px(2))
+                pygame.draw.rect(self.plate, self._colours[row], swatch, border_radius=self.px(2))
             painter.text(self.plate, name, self.left + self.px(13), self._row_top(row), self.palette.text)
             self.groove(bar)
         first, last = self.bars[0], self.bars[-1]
@@ -69,7 +70,7 @@ class RewardPanel(Panel):
         board.blit(drawn, (self.bars[0].centerx - drawn.get_width() // 2, self.top))
         totals = view.snapshot.totals.tolist()
         for row, (part, total) in enumerate(zip(parts, totals, strict=True)):
-            fill_signed_bar(board, self.bars[row], part / reach, self.palette.series[row])
+            fill_signed_bar(board, self.bars[row], part / reach, self._colours[row])
             self._draw_sum(board, row, total)
         fill_signed_bar(board, self.bars[-1], sum(parts) / reach, self.palette.text)
         self._draw_sum(board, len(NAMES), sum(totals))
@@ -103,7 +104,7 @@ class RewardPanel(Panel):
             rows = zip(*(each.tolist() for each in (*there, starts[there], ends[there])), strict=True)
             for column, part, start, end in rows:
                 left, top = edges[column], frame.centery - end if sign > 0.0 else frame.centery + start
-                board.fill(self.palette.series[part], (left, top, edges[column + 1] - left, end - start))
+                board.fill(self._colours[part], (left, top, edges[column + 1] - left, end - start))
 
     def _row_top(self, row: int) -> int:
         return self.top + (row + 1) * self.row + self.px(2)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import COMPONENTS, TICKS_PER_SECOND
+from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, component_colours
 from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.axes import (
     PLAIN,
@@ -29,9 +29,9 @@ from racer_viewer.ui.theme import Colour, Palette
 
 Floats = NDArray[np.float64]
 
-COMPONENT_KEYS = tuple("reward/" + {"off_track": "offTrack"}.get(name, name) for name in COMPONENTS)
-"""Metric tags of the reward components, in the order of `COMPONENTS`."""
-COMPONENT_NAMES = tuple(name.replace("_", " ") for name in COMPONENTS)
+COMPONENT_KEYS = tuple(f"reward/{component.wire_name}" for component in REWARD_COMPONENTS)
+"""Metrics of the reward components."""
+COMPONENT_NAMES = tuple(component.label for component in REWARD_COMPONENTS)
 EPISODE_REWARD = "rollout/ep_rew_mean"
 BEST_LAP = "racer/best_lap_time_sec"
 MEDIANS = 80
@@ -137,14 +137,14 @@ def _figure(figure: Figure, runs: Sequence[RunHistory], palette: Palette) -> Con
 def _reward(runs: Sequence[RunHistory], palette: Palette) -> Content:
     """Return reward components per second; means per step are too small to read."""
     parts = [np.stack([_values(run, key) for key in COMPONENT_KEYS], axis=1) * TICKS_PER_SECOND for run in runs]
-    several = len(runs) > 1
+    several, colours_of_components = len(runs) > 1, component_colours(palette.colour_blind)
     colours = run_colours(runs, palette) if several else [palette.text]
     lines = tuple(
         ChartLine(_name(run, runs) if several else "total", colour, run.steps, part.sum(axis=1))
         for run, colour, part in zip(runs, colours, parts, strict=True)
     )
-    stack = Stack(COMPONENT_NAMES, palette.series, runs[0].steps, parts[0]) if len(runs) == 1 else None
-    seen = [number for number in range(len(COMPONENTS)) if stack and np.nan_to_num(stack.parts[:, number]).any()]
+    stack = Stack(COMPONENT_NAMES, colours_of_components, runs[0].steps, parts[0]) if len(runs) == 1 else None
+    seen = [number for number in range(len(REWARD_COMPONENTS)) if stack and np.nan_to_num(stack.parts[:, number]).any()]
     return Content(
         "REWARD PER SECOND",
         PLAIN,
@@ -153,7 +153,7 @@ def _reward(runs: Sequence[RunHistory], palette: Palette) -> Content:
         marks=_marks(runs, palette),
         include=(0.0,),
         latest=_latest(lines, PLAIN, palette),
-        legend=tuple((COMPONENT_NAMES[number], palette.series[number]) for number in seen),
+        legend=tuple((COMPONENT_NAMES[number], colours_of_components[number]) for number in seen),
     )
 
 

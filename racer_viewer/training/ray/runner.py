@@ -27,7 +27,7 @@ from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from racer_env.bridge.ws_client import TOKEN_VARIABLE
-from racer_env.engine import COMPONENTS
+from racer_env.engine import REWARD_COMPONENTS
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_env.errors import RacerError, in_one_line
 from racer_viewer.training.config import RunConfig
@@ -139,7 +139,7 @@ class Report:
     """Of one rollout of one runner. components: (6,) sums over steps and cars."""
 
     steps: int = 0
-    components: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(COMPONENTS)))
+    components: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(REWARD_COMPONENTS)))
     driven: Driven = field(default_factory=Driven)
     sights: Sights = field(default_factory=Sights)
 

@@ -92,7 +92,7 @@ class Trace:
 
     @cached_property
     def totals(self) -> Floats:
-        """(T + 1, 6): the reward components summed up until each row, in the order of `COMPONENTS`."""
+        """(T + 1, 6): the reward components summed up until each row, in the order of `REWARD_COMPONENTS`."""
         return np.add.accumulate(self.rows["components"], axis=0)
 
     @cached_property

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pygame
 
 from racer_viewer.app.menu import MenuScreen
+from racer_viewer.clock import FixedStepClock
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.waiting import when_ready
@@ -36,8 +37,9 @@ TITLE = "Racer"
 ICON = Path(__file__).parents[1] / "icon.png"
 MIN_SIZE = (960, 540)
 TICK = 1.0 / 60.0
-LONGEST_PAUSE = 0.25
-"""After a longer one (the window was dragged, the machine slept) the game goes on from where it was [s]."""
+"""Length of a simulation tick [s]."""
+MAX_LAG = 0.25
+"""Maximum time to catch up on [s]; longer pauses (window dragged, machine suspended) are dropped."""
 FRAMES_BETWEEN_CRASHES = 60
 AHEAD = 0.005
 """Time left before a frame that is worth preparing something in [s]."""
@@ -56,7 +58,8 @@ class App:
         self.context.on_settings_change.append(self._apply)
         self._applied = settings
         self._muted = False
-        self._left_over = 0.0
+        self.clock = FixedStepClock(TICK, MAX_LAG)
+        self._pacer: FixedStepClock | None = None
         self._closed = False
         self._no_crash_before = 0
         self._recorder: Recorder | None = None
@@ -73,7 +76,7 @@ class App:
 
     def run(self) -> None:
         """Until the last screen is closed."""
-        last = due = time.perf_counter()
+        last = time.perf_counter()
         try:
             while self.context.screens:
                 now = time.perf_counter()
@@ -81,7 +84,7 @@ class App:
                 last = now
                 if self.frames == 1:
                     self.context.warmup.start()
-                due = self._wait_for(due)
+                self._wait_for_next_frame()
         finally:
             self.close()
 
@@ -89,12 +92,11 @@ class App:
         """One picture, after so many seconds since the one before."""
         for event in pygame.event.get():
             self._take(event)
-        self._left_over = min(self._left_over + elapsed, LONGEST_PAUSE)
-        while self._left_over >= TICK and self.context.screens:
-            self._left_over -= TICK
+        self.clock.advance(elapsed)
+        while self.context.screens and self.clock.take_step():
             self._tick()
         if self.context.screens:
-            self.draw(self._left_over / TICK)
+            self.draw(self.clock.fraction)
             self._window.flip()
             self.frames += 1
 
@@ -223,18 +225,18 @@ class App:
             window.set_fullscreen(desktop=True)
         return window
 
-    def _wait_for(self, due: float) -> float:
-        """Until the next picture is due; returns when that was."""
+    def _wait_for_next_frame(self) -> None:
+        """Wait as long as the frame limit demands; use the time to prepare what will be drawn."""
         limit = self.context.settings.frame_limit
-        now = time.perf_counter()
         if not limit:
-            return now
-        due = max(due + 1.0 / limit, now - 1.0 / limit)
-        while due - now > AHEAD and self.context.top is not None and self.context.top.draw_ahead():
-            now = time.perf_counter()
-        if due > now:
-            time.sleep(due - now)
-        return due
+            self._pacer = None
+            return
+        if self._pacer is None or self._pacer.step != 1.0 / limit:
+            self._pacer = FixedStepClock.pacing(limit)
+        self._pacer.update()
+        while self._pacer.seconds_left > AHEAD and self.context.top is not None and self.context.top.draw_ahead():
+            self._pacer.update()
+        self._pacer.wait()
 
     def _save_screenshot(self) -> None:
         path = self.context.data / "screenshots" / f"racer-{datetime.now():%Y%m%d-%H%M%S}.png"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import pygame
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from racer_env.engine import CAR, DT, Track
 from racer_env.errors import RacerError
+from racer_viewer.clock import FixedStepClock
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene
 from racer_viewer.snapshot import CarStyle, Snapshot
@@ -93,7 +94,7 @@ class EnvScreen:
             self.surface = self.window.get_surface()
         except (NoDisplayError, pygame.error) as error:
             raise _no_display(error) from None
-        self._next_frame = time.perf_counter()
+        self._pacer = FixedStepClock.pacing(1.0 / DT)
         self._open.append(self)
 
     def is_open(self) -> bool:
@@ -104,10 +105,7 @@ class EnvScreen:
 
     def show(self) -> None:
         """Present the picture when the next frame is due."""
-        wait = self._next_frame - time.perf_counter()
-        if wait > 0.0:
-            time.sleep(wait)
-        self._next_frame = max(self._next_frame, time.perf_counter() - DT) + DT
+        self._pacer.wait()
         self.window.flip()
 
     def close(self) -> None:

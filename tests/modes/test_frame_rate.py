@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from racer_viewer.app.window import MAX_LAG, TICK
+from racer_viewer.clock import FixedStepClock
 from racer_viewer.modes.play import PlayScreen
 from tests.modes.person import Person
 
@@ -33,7 +35,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
             play = person.top(PlayScreen)
             play.restart()
             play._countdown = COUNTDOWN
-            person.app._left_over = 0.0
+            person.app.clock = FixedStepClock(TICK, MAX_LAG)
             for tick, frames in _frames(fps):
                 if tick - COUNTDOWN in SCRIPT:
                     what = SCRIPT[tick - COUNTDOWN]

@@ -1,4 +1,4 @@
-"""Games over TCP: a server that plays several at once for whoever connects, and a client for it and for others."""
+"""Games over TCP: a server that runs several games at once for any number of clients, and a client."""
 
 from racer_env.games.client import RacingGameClient
 

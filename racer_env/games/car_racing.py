@@ -1,9 +1,8 @@
-"""Gymnasium's CarRacing-v3, drawn only when somebody wants to see it.
+"""Gymnasium's CarRacing-v3, drawn only on request.
 
-The environment draws a picture of 1000 × 800 pixels in every step to make its observation of 96 × 96 from: that is
-more than nine tenths of what a step costs. Here a step draws nothing. A frame is drawn when it is asked for, from the
-state that the step left, and is the same, pixel by pixel, as the observation that the environment itself would have
-returned.
+The environment draws 1000 × 800 pixels in every step and scales them to its observation of 96 × 96, which takes more
+than nine tenths of the time of a step. Here a step draws nothing. A frame is drawn on request from the state that the
+step left, and is identical, pixel by pixel, to the observation that the environment would have returned.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from gymnasium.envs.box2d import car_racing
 from numpy.typing import NDArray
 from PIL import Image
 
-from racer_env.games.game import PIXELS, Outcome, Sight
+from racer_env.games.game import PIXELS, DrawData, TickResult
 from racer_env.games.worker_protocol import Action
 
 _NOT_DRAWN = np.zeros((car_racing.STATE_H, car_racing.STATE_W, 3), np.uint8)
 _transform = car_racing.pygame.transform  # type: ignore[attr-defined]
 _EDGE = 4.0
-"""Pixels beyond the picture where something is still taken for visible: the outlines are softened."""
+"""Margin around the image in which polygons still count as visible, because outlines are antialiased [px]."""
 
 
 class UndrawnCarRacing(car_racing.CarRacing):
-    """CarRacing whose steps return an empty observation; `picture` draws the one that belongs there."""
+    """CarRacing whose steps return an empty observation; `observation` draws the real one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,41 +34,41 @@ class UndrawnCarRacing(car_racing.CarRacing):
         self._corners: NDArray[np.float64] | None = None
 
     def observation(self) -> NDArray[np.uint8]:
-        """What the step would have returned: (96, 96, 3)."""
-        observation: NDArray[np.uint8] = self._drawn("state_pixels")
+        """Draw the observation that the step would have returned: (96, 96, 3)."""
+        observation: NDArray[np.uint8] = self._draw("state_pixels")
         return observation
 
-    def picture(self, size: tuple[int, int]) -> Image.Image:
-        """What the environment's own window would show, skid marks and all, in this size."""
-        picture: Image.Image = self._drawn("rgb_array", size)
-        return picture
+    def image(self, size: tuple[int, int]) -> Image.Image:
+        """Draw what the environment's own window would show, scaled to this size [px]."""
+        image: Image.Image = self._draw("rgb_array", size)
+        return image
 
-    def _drawn(self, mode: str, size: tuple[int, int] | None = None) -> Any:
-        now, self.reward = self.reward, self._shown_reward
+    def _draw(self, mode: str, size: tuple[int, int] | None = None) -> Any:
+        reward, self.reward = self.reward, self._shown_reward
         self._size = size
         try:
             return super()._render(mode)
         finally:
-            self.reward = now
+            self.reward = reward
 
     def reset(self, **options: Any) -> Any:
         self._corners = None
         return super().reset(**options)
 
     def _render(self, mode: str) -> NDArray[np.uint8]:
-        """Where a step draws. The score in the picture is the one of now, before the step's own cost."""
+        """Replace the drawing within a step; keep the score, which the image shows without the cost of the step."""
         self._shown_reward = self.reward
         return _NOT_DRAWN
 
     def _create_image_array(self, screen: Any, size: tuple[int, int]) -> Any:
-        """From the environment's canvas, whose pixels are blue, green, red and a byte that means nothing."""
+        """Return the canvas as an image; its pixels are blue, green, red and an unused byte."""
         if self._size is not None:
             scaled = screen if screen.get_size() == self._size else _transform.smoothscale(screen, self._size)
             return Image.frombuffer("RGB", self._size, scaled.get_buffer().raw, "raw", "BGRX", 0, 1)
         return super()._create_image_array(screen, size)  # type: ignore[no-untyped-call]
 
     def _render_road(self, zoom: float, translation: tuple[float, float], angle: float) -> None:
-        """As the environment does it, leaving out at once what is not in the picture: nine polygons of ten."""
+        """Draw as the environment does, but skip polygons outside the image: nine out of ten."""
         draw: Any = partial(self._draw_colored_polygon, self.surf, zoom=zoom, translation=translation, angle=angle)
         draw(_FIELD, self.bg_color, clip=False)
         if self._corners is None:
@@ -83,20 +82,20 @@ class UndrawnCarRacing(car_racing.CarRacing):
 
 
 class CarRacingGame:
-    """CarRacing as a game."""
+    """CarRacing as a game backend."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._env = UndrawnCarRacing()
         self._seed = seed
 
     def restart(self) -> None:
-        """The first episode is drawn by the seed, the others by what follows from it."""
+        """Begin an episode; the seed determines the first track and, through the generator, all later ones."""
         self._env.reset(seed=self._seed)
         self._seed = None
 
-    def tick(self, action: Action) -> Outcome:
+    def tick(self, action: Action) -> TickResult:
         _, reward, terminated, truncated, info = self._env.step(np.array(action))
-        return Outcome(float(reward), bool(terminated), bool(truncated), info)
+        return TickResult(float(reward), bool(terminated), bool(truncated), info)
 
     def telemetry(self) -> dict[str, Any]:
         env, car = self._env, self._env.car
@@ -119,22 +118,22 @@ class CarRacingGame:
     def frame(self) -> bytes:
         return self._env.observation().tobytes()
 
-    def sight(self, width: int, height: int) -> Sight:
-        """As large as fits, but not larger than it was drawn, in the shape of the environment's own window."""
+    def draw_data(self, width: int, height: int) -> DrawData:
+        """Draw an image with the aspect ratio of the environment's window that fits, at most at its full size."""
         scale = min(1.0, width / car_racing.WINDOW_W, height / car_racing.WINDOW_H)
         size = max(1, round(scale * car_racing.WINDOW_W)), max(1, round(scale * car_racing.WINDOW_H))
-        return Sight(PIXELS, *size, self._env.picture(size).tobytes())
+        return DrawData(PIXELS, *size, self._env.image(size).tobytes())
 
 
 def prepare_drawing() -> None:
-    """Draw for the first time, which takes a tenth of a second more than later, so that no game has to wait for it."""
-    somewhere = CarRacingGame(seed=0)
-    somewhere.restart()
-    somewhere.frame()
+    """Draw once, so that no game is delayed by the first drawing, which takes a tenth of a second longer."""
+    game = CarRacingGame(seed=0)
+    game.restart()
+    game.frame()
 
 
 def _grass_patches() -> list[list[tuple[float, float]]]:
-    """The light squares of the field, in the order in which the environment draws them."""
+    """Return the light squares of the field, in the order in which the environment draws them."""
     side = car_racing.GRASS_DIM
     return [
         [
@@ -158,7 +157,7 @@ _FIELD = [
 def _visible(
     polygons: NDArray[np.float64], zoom: float, translation: tuple[float, float], angle: float
 ) -> NDArray[np.int64]:
-    """Numbers of the polygons (n, 4, 2) whose bounds touch the picture."""
+    """Return the indices of the polygons (n, 4, 2) whose bounding boxes touch the image."""
     cos, sin = np.cos(angle), np.sin(angle)
     x = (polygons[..., 0] * cos - polygons[..., 1] * sin) * zoom + translation[0]
     y = (polygons[..., 0] * sin + polygons[..., 1] * cos) * zoom + translation[1]

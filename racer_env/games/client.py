@@ -20,40 +20,41 @@ from racer_env.games.protocol import (
     ACTION_KEYS,
     GameState,
     ServerError,
-    clamped,
-    handshake_of,
+    clamp,
+    parse_handshake,
     parse_line,
-    state_of,
-    states_of,
-    stats_of,
+    parse_state,
+    parse_states,
+    parse_stats,
 )
 from racer_env.games.worker_protocol import Action
 
 DEFAULT_PORT = 5555
-LONGEST_LINE = 2**28
-"""Bytes of a reply: the frames of a thousand games."""
-CHUNK = 2**18
-LEAST_WAIT = 0.001
-"""For which a socket can be told to wait, at least [s]: not at all means something else."""
-LAST_WORDS_SECONDS = 0.1
-"""For which what a server said before it went is waited for."""
+MAX_LINE_SIZE = 2**28
+"""Maximum size of a reply [bytes]; enough for the frames of thousands of games."""
+CHUNK_SIZE = 2**18
+"""Maximum amount of data received at once [bytes]."""
+MIN_TIMEOUT = 0.001
+"""Minimum socket timeout [s]; 0 would switch the socket to non-blocking."""
+LAST_MESSAGE_TIMEOUT = 0.1
+"""Time to wait for the last message of a server that has closed the connection [s]."""
 
 Result = TypeVar("Result")
 
 
 class RacingGameClient:
-    """Drives games that run freely on a server, each with the latest action that was set.
+    """Client for games that run freely on a server, each with the latest action that was set.
 
     with RacingGameClient("127.0.0.1", 5555) as client:
         client.set_action({"steer": 0.0, "gas": 0.5, "brake": 0.0}, 0)
         telemetry, frame, reward, done, info = client.get_state(0)
 
-    frames: without them, states have no pictures, and servers that can leave them out are asked to.
-    timeout: for connecting and for every reply [s].
+    frames: whether states have frames; if not, servers that can leave them out are asked to.
+    timeout: time limit for connecting and for every reply [s].
 
-    All that comes back is checked; a ContractError says what is wrong with it, and the value goes no further. A
-    BridgeError says that the server cannot be reached, has gone, or refuses something (ServerError). But for what the
-    server refuses, the connection is closed then: what comes after that could not be told apart.
+    Every reply is checked; an invalid one raises ContractError. BridgeError means that the server cannot be reached,
+    has closed the connection, or refuses a request (ServerError). After any error but ServerError the connection is
+    closed, because later replies could not be matched to requests.
     """
 
     def __init__(
@@ -66,45 +67,44 @@ class RacingGameClient:
         self._received = bytearray()
         self._socket = self._connect()
         try:
-            message = self._reply()
-            self.handshake = handshake_of(message)
-            self.num_games: int = message["num_games"]
-            self._offers = frozenset(message.get("offers", ()))
+            self.handshake = self._reply()
+            handshake = parse_handshake(self.handshake)
+            self.num_games = handshake.num_games
+            self._offers = frozenset(handshake.offers)
         except BaseException:
             self._drop()
             raise
 
     def set_action(self, action: Mapping[str, float] | Sequence[float], game_id: int = 0) -> None:
-        """Steer (−1 to 1, right is positive), gas and brake (0 to 1) from now on; what is beyond is clamped."""
-        steer, gas, brake = _checked(action)
-        wanted = {"steer": steer, "gas": gas, "brake": brake}
-        message = {"type": "SET_ACTION", "game_id": self._known(game_id), "action": wanted}
-        with self._in_step():
+        """Set steer (−1 to 1, right is positive), gas and brake (0 to 1) from now on; values beyond are clamped."""
+        values = dict(zip(ACTION_KEYS, _check_action(action), strict=True))
+        message = {"type": "SET_ACTION", "game_id": self._check_game_id(game_id), "action": values}
+        with self._closing_on_error():
             self._send(message)
 
     def get_state(self, game_id: int = 0) -> GameState:
-        """How a game is now, or how its last episode ended if that is news: then `done` is true."""
+        """Return the current state of a game, or with `done` the end of an episode that was not yet reported."""
         return self._state("GET_STATE", game_id)
 
     def reset(self, game_id: int = 0) -> GameState:
-        """Begin a new episode of a game."""
+        """Begin a new episode of a game and return its first state."""
         return self._state("RESET", game_id)
 
     def states(self) -> list[GameState]:
-        """Of all games, in one round trip if the server offers that."""
+        """Return the states of all games, in one round trip if the server offers that."""
         games = range(self.num_games)
         if "GET_STATES" not in self._offers:
             return [self.get_state(game_id) for game_id in games]
-        return self._ask(self._question("GET_STATES"), lambda reply: states_of(reply, games, self._frames))
+        return self._ask(self._request("GET_STATES"), lambda reply: parse_states(reply, games, self._frames))
 
     def stats(self) -> dict[str, Any]:
-        """How steadily the games run, from a server that tells: see docs/games.md."""
+        """Return tick rates and lateness of the games, if the server offers them; see docs/games.md."""
         if "GET_STATS" not in self._offers:
-            raise BridgeError("this server does not tell how steadily its games run")
-        return self._ask({"type": "GET_STATS"}, lambda reply: stats_of(reply, self.num_games))
+            raise BridgeError("this server offers no tick statistics")
+        return self._ask({"type": "GET_STATS"}, lambda reply: parse_stats(reply, self.num_games))
 
     def close(self) -> None:
-        """Say goodbye and go."""
+        """End the session."""
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.sendall(b'{"type":"CLOSE"}\n')
@@ -127,7 +127,7 @@ class RacingGameClient:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
-    def _question(self, kind: str, game_id: int | None = None) -> dict[str, Any]:
+    def _request(self, kind: str, game_id: int | None = None) -> dict[str, Any]:
         message: dict[str, Any] = {"type": kind}
         if game_id is not None:
             message["game_id"] = game_id
@@ -135,7 +135,7 @@ class RacingGameClient:
             message["frame"] = False
         return message
 
-    def _known(self, game_id: int) -> int:
+    def _check_game_id(self, game_id: int) -> int:
         try:
             number = -1 if isinstance(game_id, bool) else operator.index(game_id)
         except TypeError:
@@ -150,19 +150,21 @@ class RacingGameClient:
         return self._socket
 
     def _state(self, kind: str, game_id: int) -> GameState:
-        number = self._known(game_id)
-        return self._ask(self._question(kind, number), lambda reply: state_of(reply, number, self._frames))
+        number = self._check_game_id(game_id)
+        return self._ask(self._request(kind, number), lambda reply: parse_state(reply, number, self._frames))
 
-    def _ask(self, message: dict[str, Any], judge: Callable[[dict[str, Any]], Result]) -> Result:
-        """What the judge makes of the reply."""
-        with self._in_step():
+    def _ask(self, message: dict[str, Any], parse: Callable[[dict[str, Any]], Result]) -> Result:
+        """Send a request and return its parsed reply."""
+        with self._closing_on_error():
             self._send(message)
-            return judge(self._reply())
+            return parse(self._reply())
 
     @contextmanager
-    def _in_step(self) -> Iterator[None]:
-        """Whatever goes wrong but an ERROR of the server costs the connection, Ctrl-C too: later replies would be
-        taken for those to other requests."""
+    def _closing_on_error(self) -> Iterator[None]:
+        """Close the connection on any exception but ServerError, including Ctrl-C.
+
+        Otherwise later replies would be matched to the wrong requests.
+        """
         try:
             yield
         except ServerError:
@@ -174,14 +176,14 @@ class RacingGameClient:
     def _send(self, message: dict[str, Any]) -> None:
         connection = self._open()
         try:
-            self._refuse_unasked(connection)
+            self._check_nothing_received(connection)
             connection.settimeout(self._timeout)
             connection.sendall(orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
         except OSError as error:
             self._explain(error)
 
-    def _refuse_unasked(self, connection: socket.socket) -> None:
-        """Before a request nothing can have come, but for an ERROR: the server says that it goes, say."""
+    def _check_nothing_received(self, connection: socket.socket) -> None:
+        """Raise if a message arrived before the request; the server may send an ERROR when it shuts down."""
         connection.settimeout(0.0)
         with suppress(BlockingIOError):
             self._receive(connection)
@@ -192,18 +194,18 @@ class RacingGameClient:
             raise ContractError(f"nothing expected before a request, got {short(line)}")
 
     def _reply(self) -> dict[str, Any]:
-        """The next message of the server."""
+        """Return the next message of the server."""
         connection = self._open()
-        until = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self._timeout
         searched = 0
         while (end := self._received.find(b"\n", searched)) < 0:
             searched = len(self._received)
-            if searched > LONGEST_LINE:
-                raise ContractError(f"a line of at most {LONGEST_LINE} bytes expected")
+            if searched > MAX_LINE_SIZE:
+                raise ContractError(f"a line of at most {MAX_LINE_SIZE} bytes expected")
             try:
-                connection.settimeout(max(LEAST_WAIT, until - time.monotonic()))
+                connection.settimeout(max(MIN_TIMEOUT, deadline - time.monotonic()))
                 self._receive(connection)
-                if time.monotonic() > until and b"\n" not in self._received:
+                if time.monotonic() > deadline and b"\n" not in self._received:
                     raise TimeoutError
             except OSError as error:
                 self._explain(error)
@@ -212,25 +214,27 @@ class RacingGameClient:
         return parse_line(line)
 
     def _receive(self, connection: socket.socket) -> None:
-        """Some more of what the server sends."""
-        part = connection.recv(CHUNK)
+        """Receive more data."""
+        part = connection.recv(CHUNK_SIZE)
         if not part:
-            raise BridgeError(f"the games server at {self._address} has gone")
+            raise BridgeError(f"the games server at {self._address} has closed the connection")
         self._received += part
 
     def _explain(self, error: OSError) -> NoReturn:
-        """Close the connection, which is out of step now, and say why. What the server said last explains it best."""
+        """Close the connection and raise an error with the reason; the server's last message, if any, is the reason."""
         if isinstance(error, TimeoutError):
             self._drop()
             raise BridgeError(f"no reply from the games at {self._address} within {self._timeout:g} s") from None
         with suppress(OSError):
-            self._open().settimeout(LAST_WORDS_SECONDS)
-            self._received += self._open().recv(CHUNK)
-        last_words = bytes(self._received)
+            self._open().settimeout(LAST_MESSAGE_TIMEOUT)
+            self._received += self._open().recv(CHUNK_SIZE)
+        received = bytes(self._received)
         self._drop()
-        if b'"ERROR"' in last_words:
-            parse_line(last_words.splitlines()[-1])
-        raise BridgeError(f"the games server at {self._address} has gone ({error.strerror or error})") from None
+        if b'"ERROR"' in received:
+            parse_line(received.splitlines()[-1])
+        raise BridgeError(
+            f"the games server at {self._address} has closed the connection ({error.strerror or error})"
+        ) from None
 
     def _drop(self) -> None:
         if self._socket is not None:
@@ -238,8 +242,8 @@ class RacingGameClient:
             self._socket = None
 
 
-def _checked(action: Mapping[str, float] | Sequence[float]) -> Action:
-    """Three finite numbers, clamped."""
+def _check_action(action: Mapping[str, float] | Sequence[float]) -> Action:
+    """Return steer, gas and brake, clamped; raise ActionError unless they are finite numbers."""
     try:
         values = [action[key] for key in ACTION_KEYS] if isinstance(action, Mapping) else list(action)
         steer, gas, brake = map(float, values)
@@ -247,4 +251,4 @@ def _checked(action: Mapping[str, float] | Sequence[float]) -> Action:
         raise ActionError(f"an action is steer, gas and brake, by name or in this order, not {action!r}") from None
     if not all(map(math.isfinite, (steer, gas, brake))):
         raise ActionError(f"an action is three finite numbers, not {action!r}")
-    return clamped((steer, gas, brake))
+    return clamp((steer, gas, brake))

@@ -1,6 +1,8 @@
-"""What one client has been told of one game, so that it hears of every end once, and of every loss.
+"""One client's session with a games server: messages in, replies out, in order.
 
-One client of a games server: lines in, lines out, in their order."""
+`StateReporter` tracks what the client has received of each game, so that every end of an episode is reported once to
+every client, and so is every loss of a game.
+"""
 
 from __future__ import annotations
 
@@ -8,293 +10,322 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from racer_env.games.protocol import (
     CloseRequest,
+    ErrorMessage,
     GetState,
     GetStates,
     GetStats,
+    HandshakeMessage,
     MessageError,
+    Reply,
     Request,
     Reset,
     SetAction,
-    State,
-    error_message,
+    StateMessage,
+    StatesMessage,
+    encode,
     parse_request,
-    state_message,
-    states_message,
     stats_message,
 )
-from racer_env.games.supervisor import Arcade, GameView, log
+from racer_env.games.supervisor import GameStatus, GameSupervisor, log
 from racer_env.games.worker_process import GamesError, WorkerLostError
-from racer_env.games.worker_protocol import Answer, Ending, Moment
+from racer_env.games.worker_protocol import GameSnapshot, StateReply
+
+INTERNAL_ERROR = "internal error: see the server's log"
+SHUTDOWN = "the server is shutting down"
+LINGER_TIMEOUT, LINGER_SIZE = 0.4, 2**20
+"""Time [s] and amount [bytes] of input still read from a client that is disconnected, so that it gets the reason."""
+
+CurrentState = tuple[GameSnapshot, str | None]
+"""State of a game and its frame."""
 
 
-class Told:
-    """A client's knowledge of a game begins when it connects."""
+class StateReporter:
+    """Builds the STATE messages of one game for one client, beginning when the client connects."""
 
-    def __init__(self, view: GameView) -> None:
-        self._view = view
-        self._endings, self._losses = view.endings, view.losses
+    def __init__(self, game: GameStatus) -> None:
+        self._game = game
+        self._end_count, self._loss_count = game.end_count, game.loss_count
         self._episode, self._total = 0, 0.0
-        """The last episode that it was told of, and the sum of its rewards by then."""
+        """Episode of the last reported state, and its total reward at that time."""
 
-    def loss(self) -> str | None:
-        """How the game was lost since the client last heard of it; None if it was not. Told once.
+    def take_loss(self) -> str | None:
+        """Return why the game was lost since the last report, once; None if it was not lost.
 
-        An end before that is still to be told.
+        An end before the loss remains to be reported.
         """
-        if self._losses == self._view.losses:
+        if self._loss_count == self._game.loss_count:
             return None
-        self._losses = self._view.losses
-        return self._view.loss
+        self._loss_count = self._game.loss_count
+        return self._game.loss_message
 
     @property
-    def has_ending(self) -> bool:
-        """Whether an episode has ended and the client does not know yet."""
-        return self._view.endings != self._endings and self._view.ending is not None
+    def has_end(self) -> bool:
+        """True if the end of an episode is not yet reported."""
+        return self._game.end_count != self._end_count and self._game.last_end is not None
 
-    def ending(self, frame: bool = True) -> State | None:
-        """The state that says that an episode has ended, if the client does not know yet. Told once.
+    def take_end(self, frame: bool = True) -> StateMessage | None:
+        """Return the state at the end of an episode, once; None if no end is to be reported.
 
-        Of several that ended since, the last is told, and their number. frame: whether a picture is wanted.
+        If several episodes ended, report the last one and their number. frame: whether to include the frame.
         """
-        ending = self._view.ending
-        if not self.has_ending or ending is None:
+        end = self._game.last_end
+        if not self.has_end or end is None:
             return None
-        return self._of_ending(ending, self._count(), ending.frame if frame else None)
+        snapshot = end.snapshot
+        info = {**snapshot.info, "reset": True} if end.by_reset else snapshot.info
+        return self._message(
+            snapshot,
+            end.frame if frame else None,
+            done=True,
+            truncated=end.truncated,
+            reward_since=self._reward_since(snapshot),
+            ended=self._take_end_count(),
+            info=info,
+        )
 
-    def now(self, moment: Moment, frame: str | None) -> State:
-        """How the game is; no episode has ended since the client last heard of it."""
-        return State(moment, frame, False, False, self._since(moment), 0, self._human, moment.info)
+    def current(self, snapshot: GameSnapshot, frame: str | None) -> StateMessage:
+        """Return the current state; no episode has ended since the last report."""
+        return self._message(snapshot, frame, reward_since=self._reward_since(snapshot))
 
-    def restarted(self, answer: Answer) -> State:
-        """The state after the client's own RESET. Ends before it are counted, not told: it has begun anew."""
-        view, self._losses = self._view, self._view.losses
-        last = view.ending.moment.episode if view.ending is not None else 0
-        since = max(0, last - answer.moment.episode + 1)  # new ones that have ended already: to be told next
-        ended = self._count() - since - answer.broke_off
-        self._endings -= since
-        self._episode, self._total = answer.moment.episode, 0.0
-        return State(answer.moment, answer.frame, False, False, 0.0, max(0, ended), self._human, answer.moment.info)
+    def after_reset(self, reply: StateReply) -> StateMessage:
+        """Return the state after the client's own RESET; ends before it are counted but not reported."""
+        game, self._loss_count = self._game, self._game.loss_count
+        last_episode = game.last_end.snapshot.episode if game.last_end is not None else 0
+        ended_since = max(0, last_episode - reply.snapshot.episode + 1)  # new episodes that ended: reported next
+        ended = self._take_end_count() - ended_since - reply.interrupted
+        self._end_count -= ended_since
+        self._episode, self._total = reply.snapshot.episode, 0.0
+        return self._message(reply.snapshot, reply.frame, ended=max(0, ended))
 
-    def _of_ending(self, ending: Ending, count: int, frame: str | None) -> State:
-        moment = ending.moment
-        info = {**moment.info, "reset": True} if ending.by_reset else moment.info
-        since = self._since(moment)
-        return State(moment, frame, True, ending.truncated, since, count, self._human, info)
+    def _message(
+        self,
+        snapshot: GameSnapshot,
+        frame: str | None,
+        *,
+        done: bool = False,
+        truncated: bool = False,
+        reward_since: float = 0.0,
+        ended: int = 0,
+        info: dict[str, Any] | None = None,
+    ) -> StateMessage:
+        return StateMessage(
+            game_id=snapshot.game_id,
+            telemetry=snapshot.telemetry,
+            frame=frame,
+            reward=snapshot.reward,
+            done=done,
+            info=snapshot.info if info is None else info,
+            truncated=truncated,
+            episode=snapshot.episode,
+            reward_since=reward_since,
+            ended=ended,
+            human=self._game.human_action is not None,
+        )
 
-    def _count(self) -> int:
-        ended = self._view.endings - self._endings
-        self._endings = self._view.endings
+    def _take_end_count(self) -> int:
+        ended = self._game.end_count - self._end_count
+        self._end_count = self._game.end_count
         return ended
 
-    def _since(self, moment: Moment) -> float:
-        """Rewards since the client last heard of this game; of this episode only."""
-        before = self._total if moment.episode == self._episode else 0.0
-        self._episode, self._total = moment.episode, moment.total_reward
-        return moment.total_reward - before
-
-    @property
-    def _human(self) -> bool:
-        return self._view.by_person is not None
-
-
-INTERNAL_ERROR = "internal error: the server's log has the details"
-LINGER_SECONDS, LINGER_BYTES = 0.4, 2**20
-"""How long, and how much, is still read from a client that is sent away: else it might not get to read why."""
-GOODBYE = "the server is shutting down"
-Now = tuple[Moment, str | None]
-"""How a game is, and its picture."""
+    def _reward_since(self, snapshot: GameSnapshot) -> float:
+        """Return the rewards since the last report, within this episode."""
+        before = self._total if snapshot.episode == self._episode else 0.0
+        self._episode, self._total = snapshot.episode, snapshot.total_reward
+        return snapshot.total_reward - before
 
 
 @dataclass(frozen=True)
-class Limits:
-    """line_bytes: of a client's message. clients: at once.
-    unread_bytes: replies that may wait for a client; unread_seconds: for how long, before it is disconnected.
-    silent_seconds: after which a client must go if others want its place."""
+class SessionLimits:
+    """Limits for clients.
 
-    line_bytes: int = 64 * 1024
+    line_size: maximum length of a client's message [bytes].
+    clients: maximum number of clients at a time.
+    unread_size, unread_timeout: replies that may wait to be read [bytes], and for how long [s].
+    silent_timeout: time without a message after which a client may be replaced by a new one [s].
+    """
+
+    line_size: int = 64 * 1024
     clients: int = 64
-    unread_bytes: int = 256 * 1024
-    unread_seconds: float = 10.0
-    silent_seconds: float = 60.0
+    unread_size: int = 256 * 1024
+    unread_timeout: float = 10.0
+    silent_timeout: float = 60.0
 
 
-class SentAwayError(Exception):
-    """The client is disconnected, and told why."""
+class DisconnectError(Exception):
+    """The client must be disconnected; the text is the reason that it gets."""
 
 
-class Guest:
-    """Answers one message after the other. While it waits for a reply to be read, it reads nothing more."""
+class ClientSession:
+    """Answers the messages of one client. It reads no further message while a reply waits to be read."""
 
     def __init__(
         self,
-        arcade: Arcade,
-        limits: Limits,
+        supervisor: GameSupervisor,
+        limits: SessionLimits,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         count_clients: Callable[[], int],
     ) -> None:
-        self._arcade, self._limits, self._count_clients = arcade, limits, count_clients
+        self._supervisor, self._limits, self._count_clients = supervisor, limits, count_clients
         self._reader, self._writer = reader, writer
-        self._told = [Told(view) for view in arcade.views]
+        self._reporters = [StateReporter(game) for game in supervisor.games]
         peer = writer.get_extra_info("peername")
         self.name = "{}:{}".format(*peer[:2]) if peer else "unknown"
-        self._quiet_since: float | None = None
-        self._farewell = GOODBYE
-        writer.transport.set_write_buffer_limits(high=limits.unread_bytes)
+        self._waiting_since: float | None = None
+        self._cancel_reason = SHUTDOWN
+        writer.transport.set_write_buffer_limits(high=limits.unread_size)
 
     @property
     def silent_seconds(self) -> float:
-        """For which the server has waited for a message."""
-        return 0.0 if self._quiet_since is None else asyncio.get_running_loop().time() - self._quiet_since
+        """Time that the server has waited for a message [s]."""
+        return 0.0 if self._waiting_since is None else asyncio.get_running_loop().time() - self._waiting_since
 
-    def explain_end(self, why: str) -> None:
-        """What the client is told when its task is cancelled."""
-        self._farewell = why
+    def set_cancel_reason(self, reason: str) -> None:
+        """Set the reason that the client gets when its task is cancelled."""
+        self._cancel_reason = reason
 
-    async def serve(self, greeting: bytes) -> None:
-        """Until the client goes or must go, or until the server ends, which cancels this."""
+    async def serve(self, handshake: HandshakeMessage) -> None:
+        """Answer messages until the client leaves or must leave; the server cancels this when it stops."""
         try:
-            await self._send(greeting)
-            while (line := await self._line()) is not None:
-                if not await self._answer(line):
+            await self._send(handshake)
+            while (line := await self._read_line()) is not None:
+                if not await self._handle(line):
                     break
-        except SentAwayError as error:
-            await self.send_away(str(error))
+        except DisconnectError as error:
+            await self.disconnect(str(error))
         except asyncio.CancelledError:
-            await self.send_away(self._farewell)
+            await self.disconnect(self._cancel_reason)
         except (ConnectionError, TimeoutError):
             pass
         finally:
             self._writer.close()
 
-    async def send_away(self, why: str) -> None:
-        """Say why, and give the client a moment to read it."""
-        log.info("%s is disconnected: %s", self.name, why)
+    async def disconnect(self, reason: str) -> None:
+        """Send the reason, give the client time to read it, and close the connection."""
+        log.info("%s is disconnected: %s", self.name, reason)
         with suppress(ConnectionError, TimeoutError, OSError):
-            async with asyncio.timeout(LINGER_SECONDS):
-                self._writer.write(error_message(why))
+            async with asyncio.timeout(LINGER_TIMEOUT):
+                self._writer.write(encode(ErrorMessage(reason)))
                 await self._writer.drain()
                 self._writer.write_eof()
-                left = LINGER_BYTES
+                left = LINGER_SIZE
                 while left > 0 and (part := await self._reader.read(left)):
                     left -= len(part)
         self._writer.close()
 
-    def drop(self) -> None:
-        """At once."""
-        self._writer.transport.abort()
-
-    async def _line(self) -> bytes | None:
-        """The next message; None if the client has gone."""
-        self._quiet_since = asyncio.get_running_loop().time()
+    async def _read_line(self) -> bytes | None:
+        """Return the next message; None if the client has left."""
+        self._waiting_since = asyncio.get_running_loop().time()
         try:
             return await self._reader.readuntil(b"\n")
         except asyncio.IncompleteReadError:
             return None
         except asyncio.LimitOverrunError:
-            why = f"a message may have {self._limits.line_bytes:,} bytes, and ends with a newline"
-            raise SentAwayError(why) from None
+            reason = f"a message has at most {self._limits.line_size:,} bytes and ends with a newline"
+            raise DisconnectError(reason) from None
         finally:
-            self._quiet_since = None
+            self._waiting_since = None
 
-    async def _answer(self, line: bytes) -> bool:
-        """Whether the client goes on. Others get their turn after each message."""
+    async def _handle(self, line: bytes) -> bool:
+        """Answer one message, then let other clients run; return whether the session continues."""
         try:
-            request = parse_request(line, self._arcade.plan.num_games)
+            request = parse_request(line, self._supervisor.config.num_games)
             if isinstance(request, CloseRequest):
                 return False
             reply = await self._reply_to(request)
         except (MessageError, GamesError) as error:
-            reply = error_message(str(error))
-        except (ConnectionError, SentAwayError):
+            reply = ErrorMessage(str(error))
+        except (ConnectionError, DisconnectError):
             raise
         except Exception:
-            log.exception("internal error with a message of %s: %r", self.name, line[:200])
-            reply = error_message(INTERNAL_ERROR)
-        if reply:
+            log.exception("internal error while answering %s: %r", self.name, line[:200])
+            reply = ErrorMessage(INTERNAL_ERROR)
+        if reply is not None:
             await self._send(reply)
         await asyncio.sleep(0)
         return True
 
-    async def _send(self, reply: bytes) -> None:
-        self._writer.write(reply)
-        if self._writer.transport.get_write_buffer_size() <= self._limits.unread_bytes:
+    async def _send(self, reply: Reply) -> None:
+        self._writer.write(encode(reply))
+        if self._writer.transport.get_write_buffer_size() <= self._limits.unread_size:
             return
         try:
-            async with asyncio.timeout(self._limits.unread_seconds):
+            async with asyncio.timeout(self._limits.unread_timeout):
                 await self._writer.drain()
         except TimeoutError:
-            log.info("%s is disconnected: it reads nothing", self.name)
-            self.drop()
+            log.info("%s is disconnected: it does not read its replies", self.name)
+            self._writer.transport.abort()
             raise
 
-    async def _reply_to(self, request: Request) -> bytes:
-        """The line to send, empty if there is none."""
+    async def _reply_to(self, request: Request) -> Reply | None:
+        """Carry out a request; return the reply, None if it gets none."""
         match request:
-            case SetAction(game_id, action):
-                await self._arcade.act(game_id, action, self.name)
-                return b""
+            case SetAction():
+                await self._supervisor.set_action(request.game_id, request.clamped, self.name)
+                return None
             case GetState(game_id, frame):
-                self._tell_losses((game_id,))
-                with self._lost((game_id,)):
-                    now = await self._now(game_id, frame)
-                return state_message(self._state(game_id, now, frame))
-            case GetStates(game_ids, frame):
-                self._tell_losses(game_ids)
-                return states_message(await self._states(game_ids, frame))
+                self._raise_losses((game_id,))
+                with self._reporting_losses((game_id,)):
+                    current = await self._query(game_id, frame)
+                return self._state(game_id, current, frame)
+            case GetStates(named, frame):
+                game_ids = tuple(named) if isinstance(named, list) else tuple(range(len(self._reporters)))
+                self._raise_losses(game_ids)
+                return StatesMessage(await self._states(game_ids, frame))
             case Reset(game_id, frame):
-                with self._lost((game_id,)):
-                    answer = await self._arcade.ask(game_id, restart=True, frame=frame)
-                return state_message(self._told[game_id].restarted(answer))
+                with self._reporting_losses((game_id,)):
+                    reply = await self._supervisor.query_state(game_id, restart=True, frame=frame)
+                return self._reporters[game_id].after_reset(reply)
             case GetStats():
-                plan = self._arcade.plan
-                return stats_message(plan.game, plan.hz, self._count_clients(), await self._arcade.count())
+                config, stats = self._supervisor.config, await self._supervisor.query_stats()
+                return stats_message(config.game, config.hz, self._count_clients(), stats)
             case _:
                 raise AssertionError(request)
 
-    def _tell_losses(self, game_ids: tuple[int, ...]) -> None:
-        """Raise if games were lost since the client last heard of them."""
-        losses = [loss for game_id in game_ids if (loss := self._told[game_id].loss())]
+    def _raise_losses(self, game_ids: tuple[int, ...]) -> None:
+        """Raise GamesError if games were lost since their last report."""
+        losses = [loss for game_id in game_ids if (loss := self._reporters[game_id].take_loss())]
         if losses:
             raise GamesError("; ".join(losses))
 
     @contextmanager
-    def _lost(self, game_ids: tuple[int, ...]) -> Iterator[None]:
-        """Tell of games that are lost while they are asked for."""
+    def _reporting_losses(self, game_ids: tuple[int, ...]) -> Iterator[None]:
+        """Report games that are lost during a query."""
         try:
             yield
         except WorkerLostError:
-            self._tell_losses(game_ids)
+            self._raise_losses(game_ids)
             raise
 
-    async def _states(self, game_ids: tuple[int, ...], frame: bool) -> list[State]:
-        """Nothing counts as told before all have answered: if one of them fails, the ends of others are told next."""
-        asked = await asyncio.gather(*(self._now(each, frame) for each in game_ids), return_exceptions=True)
-        found: list[Now | None] = []
-        with self._lost(game_ids):
-            for now in asked:
-                if isinstance(now, BaseException):
-                    raise now
-                found.append(now)
-        return [self._state(game_id, now, frame) for game_id, now in zip(game_ids, found, strict=True)]
+    async def _states(self, game_ids: tuple[int, ...], frame: bool) -> list[StateMessage]:
+        """Query all games before any end counts as reported; if one query fails, all ends stay unreported."""
+        results = await asyncio.gather(*(self._query(each, frame) for each in game_ids), return_exceptions=True)
+        states: list[CurrentState | None] = []
+        with self._reporting_losses(game_ids):
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise result
+                states.append(result)
+        return [self._state(game_id, state, frame) for game_id, state in zip(game_ids, states, strict=True)]
 
-    async def _now(self, game_id: int, frame: bool) -> Now | None:
-        """How a game is; None if the client is to hear of an end first."""
-        moment, frame = self._arcade.views[game_id].moment, frame and self._arcade.plan.frames
-        if self._told[game_id].has_ending:
+    async def _query(self, game_id: int, frame: bool) -> CurrentState | None:
+        """Return the current state of a game; None if the end of an episode must be reported first."""
+        snapshot, frame = self._supervisor.games[game_id].snapshot, frame and self._supervisor.config.frames
+        if self._reporters[game_id].has_end:
             return None
-        if moment is not None and not frame and not self._arcade.hangs(game_id):
-            return moment, None
-        answer = await self._arcade.ask(game_id, frame=frame)
-        return answer.moment, answer.frame
+        if snapshot is not None and not frame and not self._supervisor.is_hung(game_id):
+            return snapshot, None
+        reply = await self._supervisor.query_state(game_id, frame=frame)
+        return reply.snapshot, reply.frame
 
-    def _state(self, game_id: int, now: Now | None, frame: bool) -> State:
-        told = self._told[game_id]
-        ending = told.ending(frame)
-        if ending is not None:
-            return ending
-        assert now is not None, "there is an end to tell instead"
-        return told.now(*now)
+    def _state(self, game_id: int, current: CurrentState | None, frame: bool) -> StateMessage:
+        reporter = self._reporters[game_id]
+        end = reporter.take_end(frame)
+        if end is not None:
+            return end
+        assert current is not None, "without an end to report, the state was queried"
+        return reporter.current(*current)

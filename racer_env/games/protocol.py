@@ -1,239 +1,229 @@
-"""The messages of clients and to clients: JSON objects, each ended by a newline. See docs/games.md.
+"""Messages between clients and a games server: JSON objects, one per line. See docs/games.md.
 
-What a games server may send: every value is checked here, once, before anybody relies on it."""
+Each message is one msgspec struct, which the sender encodes and the receiver checks. Functions below add the rules that
+a schema cannot express.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import orjson
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from racer_env.bridge.validation import Contract, field, number, short
+from racer_env.bridge.validation import field, short
 from racer_env.errors import BridgeError, ContractError, RacerError
-from racer_env.games.worker_protocol import FRAME_SHAPE, HIGHEST, LOWEST, Action, ClockReport, Moment
+from racer_env.games.worker_protocol import FRAME_SHAPE, MAX_ACTION, MIN_ACTION, Action, TickStats
 
 ACTION_KEYS = ("steer", "gas", "brake")
 OFFERS = ("GET_STATES", "GET_STATS", "frame")
-"""What there is beyond the messages that every server knows; told in the handshake."""
+"""Messages and fields beyond those that every server has; listed in the handshake."""
+MAX_GAMES = 4096
+"""Maximum number of games that a client accepts from a handshake."""
+MAX_FRAME_SIZE = 2**24
+"""Maximum size of a frame that a client accepts [bytes]."""
+WHEELS = 4
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Frame = NDArray[np.uint8]
+Info = dict[str, Any]
+Schema = TypeVar("Schema")
 
 
 class MessageError(RacerError):
-    """A client's message cannot be followed; the text is for the client."""
+    """A client's message is invalid; the text is sent to the client."""
 
 
-@dataclass(frozen=True)
-class SetAction:
-    game_id: int
-    action: Action
+class ServerError(BridgeError):
+    """The server answered with an ERROR."""
 
 
-@dataclass(frozen=True)
-class GetState:
-    game_id: int
-    frame: bool
+class DriveAction(msgspec.Struct, frozen=True):
+    steer: float
+    gas: float
+    brake: float
 
 
-@dataclass(frozen=True)
-class GetStates:
-    """Of several games at once."""
+class SetAction(msgspec.Struct, frozen=True, tag="SET_ACTION", tag_field="type"):
+    game_id: Count
+    action: DriveAction
 
-    game_ids: tuple[int, ...]
-    frame: bool
-
-
-@dataclass(frozen=True)
-class Reset:
-    game_id: int
-    frame: bool
+    @property
+    def clamped(self) -> Action:
+        return clamp((self.action.steer, self.action.gas, self.action.brake))
 
 
-@dataclass(frozen=True)
-class GetStats:
-    """How steadily the games run."""
+class GetState(msgspec.Struct, frozen=True, tag="GET_STATE", tag_field="type"):
+    game_id: Count
+    frame: bool = True
 
 
-@dataclass(frozen=True)
-class CloseRequest:
-    """The client goes."""
+class Reset(msgspec.Struct, frozen=True, tag="RESET", tag_field="type"):
+    game_id: Count
+    frame: bool = True
 
 
-Request = SetAction | GetState | GetStates | Reset | GetStats | CloseRequest
+class GetStates(msgspec.Struct, frozen=True, tag="GET_STATES", tag_field="type"):
+    """Requests the states of several games; of all games if `game_ids` is absent."""
+
+    game_ids: list[Any] | UnsetType = UNSET
+    frame: bool = True
+
+
+class GetStats(msgspec.Struct, frozen=True, tag="GET_STATS", tag_field="type"):
+    """Requests tick statistics."""
+
+
+class CloseRequest(msgspec.Struct, frozen=True, tag="CLOSE", tag_field="type"):
+    """Ends the session."""
+
+
+Request = SetAction | GetState | Reset | GetStates | GetStats | CloseRequest
+REQUEST_TYPES = ("SET_ACTION", "GET_STATE", "RESET", "GET_STATES", "GET_STATS", "CLOSE")
+
+
+class HandshakeMessage(msgspec.Struct, frozen=True, tag="HANDSHAKE", tag_field="type"):
+    """First message of a server; other servers send `num_games` only."""
+
+    num_games: Annotated[int, msgspec.Meta(ge=1, le=MAX_GAMES)]
+    game: str | UnsetType = UNSET
+    hz: Annotated[float, msgspec.Meta(gt=0.0)] | UnsetType = UNSET
+    frames: bool | UnsetType = UNSET
+    offers: tuple[str, ...] = ()
+
+
+class StateMessage(msgspec.Struct, frozen=True, kw_only=True, tag="STATE", tag_field="type"):
+    """State of a game as one client sees it; see docs/games.md. Other servers send no field after `info`."""
+
+    game_id: Count
+    telemetry: dict[str, Any]
+    frame: str | None
+    frame_shape: Any = FRAME_SHAPE
+    reward: float
+    done: bool
+    info: Info
+    truncated: bool | UnsetType = UNSET
+    episode: Count | UnsetType = UNSET
+    reward_since: float | UnsetType = UNSET
+    ended: Count | UnsetType = UNSET
+    human: bool | UnsetType = UNSET
+
+
+class StatesMessage(msgspec.Struct, frozen=True, tag="STATES", tag_field="type"):
+    states: list[StateMessage]
+
+
+class Telemetry(msgspec.Struct, frozen=True):
+    """Telemetry values that a client checks; games may send more."""
+
+    car_x: float | UnsetType = UNSET
+    car_y: float | UnsetType = UNSET
+    car_vx: float | UnsetType = UNSET
+    car_vy: float | UnsetType = UNSET
+    car_angle: float | UnsetType = UNSET
+    car_angular_vel: float | UnsetType = UNSET
+    speed: float | UnsetType = UNSET
+    total_reward: float | UnsetType = UNSET
+    tiles_visited: Count | UnsetType = UNSET
+    total_tiles: Count | UnsetType = UNSET
+    steps: Count | UnsetType = UNSET
+    wheel_speeds: Annotated[list[float], msgspec.Meta(min_length=WHEELS, max_length=WHEELS)] | UnsetType = UNSET
+
+
+class LateMs(msgspec.Struct, frozen=True):
+    p50: float
+    p99: float
+    max: float
+
+
+class GameStats(msgspec.Struct, frozen=True):
+    game_id: Count
+    rate: float
+    ticks: Count
+    skipped: Count
+    late_ms: LateMs
+
+
+class StatsMessage(msgspec.Struct, frozen=True, kw_only=True, tag="STATS", tag_field="type"):
+    """Tick statistics of the started games."""
+
+    game: str | UnsetType = UNSET
+    hz: float
+    clients: Count
+    keeps_up: bool
+    games: list[GameStats]
+
+
+class ErrorMessage(msgspec.Struct, frozen=True, tag="ERROR", tag_field="type"):
+    message: str
+
+
+Reply = HandshakeMessage | StateMessage | StatesMessage | StatsMessage | ErrorMessage
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode(message: Reply) -> bytes:
+    """Return a message as a line."""
+    return _encoder.encode(message) + b"\n"
+
+
+def stats_message(game: str, hz: float, clients: int, stats: list[TickStats]) -> StatsMessage:
+    games = [
+        GameStats(
+            each.game_id,
+            round(each.rate, 2),
+            each.ticks,
+            each.skipped,
+            LateMs(*(round(late, 3) for late in (each.late_p50, each.late_p99, each.late_max))),
+        )
+        for each in stats
+    ]
+    keeps_up = all(each.keeps_up for each in stats)
+    return StatsMessage(game=game, hz=hz, clients=clients, keeps_up=keeps_up, games=games)
 
 
 def parse_request(line: bytes, num_games: int) -> Request:
-    """A client's message, checked; raises MessageError."""
+    """Return a client's message, checked; raise MessageError if it is invalid."""
     try:
         message = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise MessageError(f"not JSON: {error}") from None
     if type(message) is not dict:
         raise MessageError(f"a message is a JSON object, not {short(message)}")
-    kind = message.get("type")
-    if kind == "SET_ACTION":
-        return SetAction(_game_id(message, num_games), _action(message))
-    if kind == "GET_STATE":
-        return GetState(_game_id(message, num_games), _frame(message))
-    if kind == "RESET":
-        return Reset(_game_id(message, num_games), _frame(message))
-    if kind == "GET_STATES":
-        return GetStates(_game_ids(message, num_games), _frame(message))
-    if kind == "GET_STATS":
-        return GetStats()
-    if kind == "CLOSE":
-        return CloseRequest()
-    known = "SET_ACTION, GET_STATE, RESET, GET_STATES, GET_STATS, CLOSE"
-    raise MessageError(f"type: one of {known} expected, got {short(kind)}")
-
-
-def handshake(game: str, num_games: int, hz: float, frames: bool) -> bytes:
-    return _line(
-        {"type": "HANDSHAKE", "num_games": num_games, "game": game, "hz": hz, "frames": frames, "offers": OFFERS}
-    )
-
-
-@dataclass(frozen=True)
-class State:
-    """What a client is told of a game. See docs/games.md for `reward_since`, `ended` and `truncated`."""
-
-    moment: Moment
-    frame: str | None
-    done: bool
-    truncated: bool
-    reward_since: float
-    ended: int
-    human: bool
-    info: dict[str, Any]
-
-    def fields(self) -> dict[str, Any]:
-        moment = self.moment
-        return {
-            "type": "STATE",
-            "game_id": moment.game_id,
-            "telemetry": moment.telemetry,
-            "frame": self.frame,
-            "frame_shape": FRAME_SHAPE,
-            "reward": moment.reward,
-            "done": self.done,
-            "info": self.info,
-            "truncated": self.truncated,
-            "episode": moment.episode,
-            "reward_since": self.reward_since,
-            "ended": self.ended,
-            "human": self.human,
-        }
-
-
-def state_message(state: State) -> bytes:
-    return _line(state.fields())
-
-
-def states_message(states: list[State]) -> bytes:
-    return _line({"type": "STATES", "states": [state.fields() for state in states]})
-
-
-def stats_message(game: str, hz: float, clients: int, clocks: list[ClockReport]) -> bytes:
-    """Of the games that have started."""
-    games = [
-        {
-            "game_id": clock.game_id,
-            "rate": round(clock.rate, 2),
-            "ticks": clock.ticks,
-            "skipped": clock.skipped,
-            "late_ms": {
-                "p50": round(clock.late_p50, 3),
-                "p99": round(clock.late_p99, 3),
-                "max": round(clock.late_max, 3),
-            },
-        }
-        for clock in clocks
-    ]
-    keeps_up = all(clock.keeps_up for clock in clocks)
-    return _line({"type": "STATS", "game": game, "hz": hz, "clients": clients, "keeps_up": keeps_up, "games": games})
-
-
-def error_message(text: str) -> bytes:
-    return _line({"type": "ERROR", "message": text})
-
-
-def _line(message: dict[str, Any]) -> bytes:
-    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _game_id(message: dict[str, Any], num_games: int) -> int:
-    if "game_id" not in message:
-        raise MessageError("game_id: missing")
-    return _checked_game_id(message["game_id"], num_games)
-
-
-def _checked_game_id(value: Any, num_games: int) -> int:
-    if type(value) is not int or not 0 <= value < num_games:
-        raise MessageError(f"game_id: a whole number from 0 to {num_games - 1} expected, got {short(value)}")
-    return value
-
-
-def _game_ids(message: dict[str, Any], num_games: int) -> tuple[int, ...]:
-    """All games if none are named; each once."""
-    if "game_ids" not in message:
-        return tuple(range(num_games))
-    values = message["game_ids"]
-    if type(values) is not list:
-        raise MessageError(f"game_ids: a list expected, got {short(values)}")
-    game_ids = tuple(_checked_game_id(value, num_games) for value in values)
+    if message.get("type") not in REQUEST_TYPES:
+        raise MessageError(f"type: one of {', '.join(REQUEST_TYPES)} expected, got {short(message.get('type'))}")
+    known = f"a whole number from 0 to {num_games - 1}"
+    expected = {"game_id": known, "action": "an object with steer, gas and brake"}
+    request: Request = _convert(message, Request, MessageError, expected)
+    match request:
+        case SetAction(game_id=game_id) | GetState(game_id=game_id) | Reset(game_id=game_id):
+            game_ids: list[Any] = [game_id]
+        case GetStates(game_ids=list() as named):
+            game_ids = named
+        case _:
+            game_ids = []
+    for game_id in game_ids:
+        if type(game_id) is not int or not 0 <= game_id < num_games:
+            raise MessageError(f"game_id: {known} expected, got {short(game_id)}")
     if len(set(game_ids)) != len(game_ids):
-        raise MessageError("game_ids: each game can be asked for once")
-    return game_ids
+        raise MessageError("game_ids: each game can be requested once")
+    return request
 
 
-def _frame(message: dict[str, Any]) -> bool:
-    """Whether a picture is wanted, which it is unless somebody says no."""
-    value = message.get("frame", True)
-    if type(value) is not bool:
-        raise MessageError(f"frame: true or false expected, got {short(value)}")
-    return value
-
-
-def _action(message: dict[str, Any]) -> Action:
-    if "action" not in message:
-        raise MessageError("action: missing")
-    action = message["action"]
-    if type(action) is not dict:
-        raise MessageError(f"action: an object with steer, gas and brake expected, got {short(action)}")
-    steer, gas, brake = (_number(action, key) for key in ACTION_KEYS)
-    return clamped((steer, gas, brake))
-
-
-def clamped(action: Action) -> Action:
-    """Within what a car can do."""
-    steer, gas, brake = (min(high, max(low, value)) for value, low, high in zip(action, LOWEST, HIGHEST, strict=True))
+def clamp(action: Action) -> Action:
+    """Limit an action to the valid range."""
+    steer, gas, brake = (
+        min(high, max(low, value)) for value, low, high in zip(action, MIN_ACTION, MAX_ACTION, strict=True)
+    )
     return steer, gas, brake
-
-
-def _number(action: dict[str, Any], key: str) -> float:
-    if key not in action:
-        raise MessageError(f"action.{key}: missing")
-    value = action[key]
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise MessageError(f"action.{key}: a finite number expected, got {short(value)}")
-    return float(value)
-
-
-PLAUSIBLE_GAMES = 4096
-"""What is more is no number of games, whatever server says so."""
-LARGEST_FRAME = 2**24
-"""Bytes that a frame can have."""
-COUNTS = ("tiles_visited", "total_tiles", "steps")
-NUMBERS = ("car_x", "car_y", "car_vx", "car_vy", "car_angle", "car_angular_vel", "speed", "total_reward")
-WHEELS = 4
-
-Frame = NDArray[np.uint8]
-Info = dict[str, Any]
 
 
 class _PlainState(NamedTuple):
@@ -245,14 +235,15 @@ class _PlainState(NamedTuple):
 
 
 class GameState(_PlainState):
-    """What `get_state` and `reset` return: telemetry, frame, reward, done and info.
+    """Result of `get_state` and `reset`: telemetry, frame, reward, done and info.
 
-    frame: (height, width, 3); None if the server or the caller wants none.
+    frame: (height, width, 3); None if the server sends none or the client wants none.
 
-    What comes besides is not unpacked. Servers that do not tell it leave it at None:
-    truncated: whether the episode was stopped, by its length or by a RESET.
-    ended: how many episodes have ended since the last state of this game.
-    episode: its number. reward_since: the sum since the last state of this game, within the episode.
+    The following attributes are not part of the tuple, and are None if the server does not send them:
+    truncated: whether the step limit or a RESET ended the episode.
+    ended: number of episodes that ended since the last state of this game.
+    episode: episode number.
+    reward_since: sum of rewards since the last state of this game, within the episode.
     human: whether a person drives.
     """
 
@@ -263,12 +254,8 @@ class GameState(_PlainState):
     human: bool | None = None
 
 
-class ServerError(BridgeError):
-    """The server answered with an ERROR."""
-
-
 def parse_line(line: bytes) -> dict[str, Any]:
-    """A message; raises ServerError with what the server says if that is an ERROR."""
+    """Return a server's message as a dict; raise ServerError if it is an ERROR."""
     try:
         message = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -280,130 +267,103 @@ def parse_line(line: bytes) -> dict[str, Any]:
     return message
 
 
-def expect(kind: str, message: Mapping[str, Any]) -> None:
-    if message.get("type") != kind:
-        raise ContractError(f"type: {kind} expected, got {short(message.get('type'))}")
+def parse_handshake(message: Mapping[str, Any]) -> HandshakeMessage:
+    return _parse_reply(message, HandshakeMessage, {"num_games": f"a whole number from 1 to {MAX_GAMES}"})
 
 
-def handshake_of(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A HANDSHAKE, checked. All but `num_games` is there on servers only that know of it."""
-    expect("HANDSHAKE", message)
-    count = field(message, "num_games")
-    if type(count) is not int or not 1 <= count <= PLAUSIBLE_GAMES:
-        raise ContractError(f"num_games: a whole number from 1 to {PLAUSIBLE_GAMES} expected, got {short(count)}")
-    offers = message.get("offers", [])
-    if type(offers) is not list or not all(type(each) is str for each in offers):
-        raise ContractError(f"offers: a list of names expected, got {short(offers)}")
-    if type(message.get("game", "")) is not str:
-        raise ContractError(f"game: a name expected, got {short(message['game'])}")
-    if "hz" in message and number("hz", message["hz"]) <= 0.0:
-        raise ContractError(f"hz: a number above 0 expected, got {short(message['hz'])}")
-    Contract.flag("frames", message.get("frames", True))
+def parse_stats(message: Mapping[str, Any], num_games: int) -> dict[str, Any]:
+    """Return a STATS message as it came, checked."""
+    for game in _parse_reply(message, StatsMessage).games:
+        if game.game_id >= num_games:
+            raise ContractError(f"game_id: a number below {num_games} expected, got {game.game_id}")
     return dict(message)
 
 
-def stats_of(message: Mapping[str, Any], num_games: int) -> dict[str, Any]:
-    """A STATS, checked."""
-    expect("STATS", message)
-    number("hz", field(message, "hz"))
-    _whole("clients", field(message, "clients"))
-    Contract.flag("keeps_up", field(message, "keeps_up"))
-    games = field(message, "games")
-    if type(games) is not list:
-        raise ContractError(f"games: a list expected, got {short(games)}")
-    for each in games:
-        game = _object("games", each)
-        if _whole("game_id", field(game, "game_id")) >= num_games:
-            raise ContractError(f"game_id: a number below {num_games} expected, got {short(game['game_id'])}")
-        number("rate", field(game, "rate"))
-        _whole("ticks", field(game, "ticks"))
-        _whole("skipped", field(game, "skipped"))
-        late = _object("late_ms", field(game, "late_ms"))
-        for name in ("p50", "p99", "max"):
-            number(f"late_ms.{name}", field(late, name))
-    return dict(message)
-
-
-def state_of(message: Mapping[str, Any], game_id: int, frames: bool) -> GameState:
-    """A STATE of this game, checked. Without `frames`, its picture is not looked at."""
-    expect("STATE", message)
-    if type(message.get("game_id")) is not int or message["game_id"] != game_id:
-        raise ContractError(f"game_id: {game_id} expected, got {short(message.get('game_id'))}")
-    state = GameState(
-        _telemetry(field(message, "telemetry")),
-        _received_frame(message) if frames else None,
-        Contract.reward(field(message, "reward")),
-        Contract.flag("done", field(message, "done")),
-        _object("info", field(message, "info")),
-    )
-    for name, check in BESIDES.items():
-        if name in message:
-            setattr(state, name, check(name, message[name]))
+def parse_state(message: Mapping[str, Any], game_id: int, frames: bool) -> GameState:
+    """Return a STATE message of this game, checked; `frames`: whether to read its frame."""
+    if not frames:
+        message = {**message, "frame": None}
+    received = _parse_reply(message, StateMessage, {"game_id": str(game_id), "frame": "base64 or null"})
+    if received.game_id != game_id:
+        raise ContractError(f"game_id: {game_id} expected, got {received.game_id}")
+    _convert(received.telemetry, Telemetry, ContractError, {"wheel_speeds": f"{WHEELS} numbers"}, "telemetry.")
+    frame = None if received.frame is None else _decode_frame(received.frame, field(message, "frame_shape"))
+    state = GameState(received.telemetry, frame, received.reward, received.done, received.info)
+    for name in ("truncated", "ended", "episode", "reward_since", "human"):
+        if (value := getattr(received, name)) is not UNSET:
+            setattr(state, name, value)
     return state
 
 
-def states_of(message: Mapping[str, Any], game_ids: range, frames: bool) -> list[GameState]:
-    expect("STATES", message)
+def parse_states(message: Mapping[str, Any], game_ids: range, frames: bool) -> list[GameState]:
+    """Return a STATES message of these games, checked."""
+    _check_type(message, StatesMessage)
     states = field(message, "states")
     if type(states) is not list or len(states) != len(game_ids):
         raise ContractError(f"states: {len(game_ids)} of them expected, got {short(states)}")
     found = []
     for game_id, state in zip(game_ids, states, strict=True):
-        found.append(state_of(_object(f"states[{game_id}]", state), game_id, frames))
+        if type(state) is not dict:
+            raise ContractError(f"states[{game_id}]: an object expected, got {short(state)}")
+        found.append(parse_state(state, game_id, frames))
     return found
 
 
-def _telemetry(value: Any) -> dict[str, Any]:
-    telemetry = _object("telemetry", value)
-    for name in NUMBERS:
-        if name in telemetry:
-            number(f"telemetry.{name}", telemetry[name])
-    for name in COUNTS:
-        if name in telemetry:
-            _whole(f"telemetry.{name}", telemetry[name])
-    if "wheel_speeds" in telemetry:
-        wheels = telemetry["wheel_speeds"]
-        if type(wheels) is not list or len(wheels) != WHEELS:
-            raise ContractError(f"telemetry.wheel_speeds: {WHEELS} numbers expected, got {short(wheels)}")
-        for speed in wheels:
-            number("telemetry.wheel_speeds", speed)
-    return telemetry
-
-
-def _received_frame(message: Mapping[str, Any]) -> Frame | None:
-    text = field(message, "frame")
-    if text is None:
-        return None
-    shape = field(message, "frame_shape")
+def _decode_frame(text: str, shape: Any) -> Frame:
     is_shape = type(shape) is list and len(shape) == 3 and all(type(side) is int and side > 0 for side in shape)
-    if not is_shape or shape[2] != 3 or shape[0] * shape[1] * 3 > LARGEST_FRAME:
+    if not is_shape or shape[2] != 3 or shape[0] * shape[1] * 3 > MAX_FRAME_SIZE:
         raise ContractError(f"frame_shape: height, width and 3 expected, got {short(shape)}")
     try:
         content = base64.b64decode(text, validate=True)
-    except (TypeError, ValueError, binascii.Error):
+    except (ValueError, binascii.Error):
         raise ContractError(f"frame: base64 or null expected, got {short(text)}") from None
     if len(content) != shape[0] * shape[1] * 3:
         raise ContractError(f"frame: {shape[0] * shape[1] * 3} bytes expected, got {len(content)}")
     return np.frombuffer(content, np.uint8).reshape(shape).copy()
 
 
-def _object(name: str, value: Any) -> dict[str, Any]:
-    if type(value) is not dict:
-        raise ContractError(f"{name}: an object expected, got {short(value)}")
-    return value
+def _parse_reply(message: Mapping[str, Any], schema: type[Schema], expected: Mapping[str, str] | None = None) -> Schema:
+    _check_type(message, schema)
+    reply: Schema = _convert(message, schema, ContractError, expected or {})
+    return reply
 
 
-def _whole(name: str, value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ContractError(f"{name}: a whole number from 0 expected, got {short(value)}")
-    return value
+def _check_type(message: Mapping[str, Any], schema: type) -> None:
+    kind = schema.__struct_config__.tag  # type: ignore[attr-defined]
+    if message.get("type") != kind:
+        raise ContractError(f"type: {kind} expected, got {short(message.get('type'))}")
 
 
-BESIDES: dict[str, Callable[[str, Any], Any]] = {
-    "truncated": Contract.flag,
-    "ended": _whole,
-    "episode": _whole,
-    "reward_since": number,
-    "human": Contract.flag,
+_PHRASES = {
+    "int": "a whole number from 0",
+    "float": "a finite number",
+    "bool": "true or false",
+    "str": "a text",
+    "object": "an object",
+    "array": "a list",
 }
-"""How what newer servers say of a state is checked."""
+"""Maps the types in msgspec's error messages to words of this protocol."""
+
+
+def _convert(message: Any, schema: Any, error: type[RacerError], expected: Mapping[str, str], prefix: str = "") -> Any:
+    """Check a message against a schema; raise an error that names the field, the expected value and the actual one.
+
+    expected: descriptions of fields whose type alone does not say enough.
+    """
+    try:
+        return msgspec.convert(message, schema)
+    except msgspec.ValidationError as problem:
+        text, _, path = str(problem).partition(" - at ")  # such as "Expected `float`, got `str` - at `$.action.gas`"
+        keys = re.findall(r"\w+", path)
+        name = prefix + ".".join(key for key in keys if not key.isdigit())
+        missing = re.search(r"missing required field `(\w+)`", text)
+        if missing is not None:
+            raise error(f"{name + '.' if keys else prefix}{missing[1]}: missing") from None
+        value = message
+        for key in keys:
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        is_item = bool(keys) and keys[-1].isdigit()
+        kind = re.match(r"Expected `(\w+)`", text)
+        phrase = _PHRASES.get(kind[1], text) if kind is not None else text
+        wanted = phrase if is_item else expected.get(name.removeprefix(prefix), phrase)
+        raise error(f"{name}: {wanted} expected, got {short(value)}") from None

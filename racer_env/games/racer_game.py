@@ -1,4 +1,4 @@
-"""The racer as a game: one car of the project's own engine."""
+"""Racer-v0 as a game: one car of the project's own engine."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ from racer_env.engine import DT, Config, Simulation, Track
 from racer_env.engine.circuits import build_named
 from racer_env.engine.config import EpisodeLimits
 from racer_env.env import CarWindow, open_window
-from racer_env.games.game import CAR, Outcome, Sight
+from racer_env.games.game import CAR, DrawData, TickResult
 from racer_env.games.worker_protocol import FRAME_SIZE, Action
 
-_FOR_EVER = 2**31
-"""Ticks: how long an episode may be is for the game to say."""
+_UNLIMITED = 2**31
+"""Step limit of the engine [ticks]; the game has its own limit."""
 
 
 def racer_track() -> Track:
-    """The circuit of all racer games of a process."""
+    """Build the track that all racer games of a process share."""
     return build_named(DEFAULT_TRACK)
 
 
 class RacerGame:
-    """One car at the start line, with the rewards and the end of the racer: after three seconds of standing still.
+    """One car at the start line, with the rewards of Racer-v0; an episode ends after three seconds without movement.
 
-    prepared: what pictures are drawn from is made at once, which takes some tenths of a second; else for the first
-    frame, which holds up the game.
+    prepared: prepare drawing at once, which takes some tenths of a second; otherwise the first frame delays the game.
     """
 
     def __init__(self, track: Track, seed: int | None = None, prepared: bool = False) -> None:
-        config = Config(episode=EpisodeLimits(max_steps=_FOR_EVER))
+        config = Config(episode=EpisodeLimits(max_steps=_UNLIMITED))
         self._simulation = Simulation(track, config=config, seed=seed or 0)
         self._track = track
         self._window: CarWindow | None = None
@@ -42,11 +41,11 @@ class RacerGame:
     def restart(self) -> None:
         self._simulation.reset()
 
-    def tick(self, action: Action) -> Outcome:
+    def tick(self, action: Action) -> TickResult:
         result = self._simulation.step([action])
         stood_still = bool(result.terminated[0])
         info = {"stood_still": True} if stood_still else {}
-        return Outcome(float(result.rewards[0]), stood_still, bool(result.truncated[0]), info)
+        return TickResult(float(result.rewards[0]), stood_still, bool(result.truncated[0]), info)
 
     def telemetry(self) -> dict[str, Any]:
         car = self._simulation.cars[0]
@@ -71,20 +70,20 @@ class RacerGame:
         }
 
     def frame(self) -> bytes:
-        """The window's whole picture, squeezed as CarRacing squeezes its own."""
+        """Draw the whole window and scale it without keeping its aspect ratio, as CarRacing does."""
         if self._window is None:
             self._window = open_window(False)
-        picture = self._window.draw(self._track, self._simulation.cars[0])
-        assert picture is not None, "nobody opened a window on a screen"
-        whole = Image.fromarray(picture)
-        nearly = whole.reduce((whole.width // FRAME_SIZE, whole.height // FRAME_SIZE))  # the quick part of the way
-        return nearly.resize((FRAME_SIZE, FRAME_SIZE), Image.Resampling.BOX).tobytes()
+        pixels = self._window.draw(self._track, self._simulation.cars[0])
+        assert pixels is not None, "the window is not visible, so it returns pixels"
+        image = Image.fromarray(pixels)
+        reduced = image.reduce((image.width // FRAME_SIZE, image.height // FRAME_SIZE))  # much faster than resize
+        return reduced.resize((FRAME_SIZE, FRAME_SIZE), Image.Resampling.BOX).tobytes()
 
-    def sight(self, width: int, height: int) -> Sight:
-        """The car itself: who has a window draws it better at its own size."""
-        return Sight(CAR, width, height, np.asarray(self._simulation.cars[:1]).tobytes())
+    def draw_data(self, width: int, height: int) -> DrawData:
+        """Return the car's state; the window draws the car at its own size."""
+        return DrawData(CAR, width, height, np.asarray(self._simulation.cars[:1]).tobytes())
 
 
 def _seconds(ticks: int) -> float | None:
-    """Of a lap; None if there was none yet."""
+    """Return a lap time in seconds; None if no lap was completed."""
     return ticks * DT if ticks else None

@@ -1,4 +1,4 @@
-"""The games server: who is let in, and who must go. See `guest` for what it does for a client."""
+"""The games server: it accepts clients, disconnects them, and logs tick statistics."""
 
 from __future__ import annotations
 
@@ -9,137 +9,139 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from racer_env.bridge.net import Address, Server
-from racer_env.games.client_session import Guest, Limits
-from racer_env.games.protocol import handshake
-from racer_env.games.supervisor import Arcade, Plan, log
+from racer_env.games.client_session import ClientSession, SessionLimits
+from racer_env.games.protocol import OFFERS, HandshakeMessage
+from racer_env.games.supervisor import GamesConfig, GameSupervisor, log
 from racer_env.games.worker_process import GamesError
-from racer_env.games.worker_protocol import ClockReport
+from racer_env.games.worker_protocol import TickStats
 
-REPORT_SECONDS = 5.0
-"""Between two lines in the log on how steadily the games run."""
+LOG_INTERVAL = 5.0
+"""Time between two log lines with tick statistics [s]."""
 Result = TypeVar("Result")
 
 
 class GamesServer(Server):
-    """Serves games until it is told to stop.
+    """Serves games until `stop` is called.
 
-    `serve` says where the games are when they have started. It raises GamesError if they cannot, or cannot go on.
+    `serve` calls its argument with the address once the games are set up. It raises GamesError if they cannot start or
+    cannot continue.
     """
 
-    def __init__(self, address: Address, plan: Plan, limits: Limits | None = None) -> None:
+    def __init__(self, address: Address, config: GamesConfig, limits: SessionLimits | None = None) -> None:
         super().__init__(address)
-        self.arcade = Arcade(plan, self.stop)
-        self._plan, self._limits = plan, limits or Limits()
-        self._guests: dict[Guest, asyncio.Task[None]] = {}
+        self.supervisor = GameSupervisor(config, self.stop)
+        self._config, self._limits = config, limits or SessionLimits()
+        self._sessions: dict[ClientSession, asyncio.Task[None]] = {}
 
     @property
-    def guest_count(self) -> int:
-        return len(self._guests)
+    def client_count(self) -> int:
+        return len(self._sessions)
 
-    def submit(self, order: Coroutine[Any, Any, Result]) -> Future[Result] | None:
-        """Have something done by a running server, from another thread; None if it has just ended."""
+    def submit(self, command: Coroutine[Any, Any, Result]) -> Future[Result] | None:
+        """Run a coroutine of the supervisor from another thread; return None if the server has just ended."""
         assert self._loop is not None
         try:
-            return asyncio.run_coroutine_threadsafe(order, self._loop)
+            return asyncio.run_coroutine_threadsafe(command, self._loop)
         except RuntimeError:
-            order.close()
+            command.close()
             return None
 
     async def _serve(self, listener: socket.socket, started: Callable[[Address], None]) -> None:
         try:
-            if await self._open():
-                await self._receive(listener, started)
+            if await self._start_games():
+                await self._accept_clients(listener, started)
         finally:
             listener.close()
-            await self.arcade.close()
-        if self.arcade.clocks:
-            log.warning(summary(self.arcade.clocks))
-        if self.arcade.problem is not None:
-            raise GamesError(f"the games cannot go on ({self.arcade.problem!r}): the log has the details")
+            await self.supervisor.stop()
+        if self.supervisor.tick_stats:
+            log.warning(summary(self.supervisor.tick_stats))
+        if self.supervisor.problem is not None:
+            raise GamesError(f"the games cannot continue ({self.supervisor.problem!r}): see the log")
 
-    async def _open(self) -> bool:
-        """Whether the games are there before somebody stops the server."""
-        opening, stopping = asyncio.create_task(self.arcade.open()), asyncio.create_task(self._stopped.wait())
-        await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
+    async def _start_games(self) -> bool:
+        """Start the games; return False if the server is stopped before they are set up."""
+        starting, stopping = asyncio.create_task(self.supervisor.start()), asyncio.create_task(self._stopped.wait())
+        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        if not opening.done():
-            opening.cancel()
+        if not starting.done():
+            starting.cancel()
             return False
-        opening.result()
+        starting.result()
         return True
 
-    async def _receive(self, listener: socket.socket, started: Callable[[Address], None]) -> None:
-        """Guests, until somebody stops the server."""
-        server = await asyncio.start_server(self._admit, sock=listener, limit=self._limits.line_bytes)
-        watch = asyncio.create_task(self._watch())
+    async def _accept_clients(self, listener: socket.socket, started: Callable[[Address], None]) -> None:
+        """Serve clients until the server is stopped."""
+        server = await asyncio.start_server(self._admit, sock=listener, limit=self._limits.line_size)
+        logging_task = asyncio.create_task(self._log_stats())
         try:
             started(self.address)
             await self._stopped.wait()
         finally:
-            watch.cancel()
+            logging_task.cancel()
             server.close()
-            await self._farewell()
+            await self._end_sessions()
 
     async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        guest = Guest(self.arcade, self._limits, reader, writer, lambda: len(self._guests))
-        if len(self._guests) >= self._limits.clients and not self._make_room():
-            await guest.send_away(f"{self._limits.clients} clients are connected, which is the limit")
+        session = ClientSession(self.supervisor, self._limits, reader, writer, lambda: len(self._sessions))
+        if len(self._sessions) >= self._limits.clients and not self._make_room():
+            await session.disconnect(f"{self._limits.clients} clients are connected, which is the limit")
             return
         task = asyncio.current_task()
         assert task is not None
-        self._guests[guest] = task
-        log.info("%s has come", guest.name)
-        plan = self._plan
+        self._sessions[session] = task
+        log.info("%s connected", session.name)
+        config = self._config
         try:
-            await guest.serve(handshake(plan.game, plan.num_games, plan.hz, plan.frames))
+            await session.serve(HandshakeMessage(config.num_games, config.game, config.hz, config.frames, OFFERS))
         finally:
-            self._guests.pop(guest, None)
-            self.arcade.leave(guest.name)
-            log.info("%s has gone", guest.name)
+            self._sessions.pop(session, None)
+            self.supervisor.remove_driver(session.name)
+            log.info("%s disconnected", session.name)
 
     def _make_room(self) -> bool:
-        """Whether somebody has been silent for so long that it must go."""
-        guest = max(self._guests, key=lambda guest: guest.silent_seconds)
-        if guest.silent_seconds < self._limits.silent_seconds:
+        """Disconnect the client that has been silent for longest, if that is too long; return whether one was."""
+        session = max(self._sessions, key=lambda session: session.silent_seconds)
+        timeout = self._limits.silent_timeout
+        if session.silent_seconds < timeout:
             return False
-        guest.explain_end(
-            f"silent for more than {self._limits.silent_seconds:g} s, and {self._limits.clients} clients are the limit"
+        session.set_cancel_reason(
+            f"silent for more than {timeout:g} s, and {self._limits.clients} clients are the limit"
         )
-        self._guests.pop(guest).cancel()
+        self._sessions.pop(session).cancel()
         return True
 
-    async def _watch(self) -> None:
-        """Tell how steadily the games run; when they do not keep up, louder."""
+    async def _log_stats(self) -> None:
+        """Log tick statistics regularly, as a warning if games do not keep up."""
         while True:
-            await asyncio.sleep(REPORT_SECONDS)
-            clocks = self.arcade.clocks
-            behind = [clock for clock in clocks if not clock.keeps_up]
-            if behind:
-                log.warning(complaint(behind))
-            elif clocks:
-                log.info(summary(clocks))
+            await asyncio.sleep(LOG_INTERVAL)
+            stats = self.supervisor.tick_stats
+            slow = [each for each in stats if not each.keeps_up]
+            if slow:
+                log.warning(slowness_warning(slow))
+            elif stats:
+                log.info(summary(stats))
 
-    async def _farewell(self) -> None:
-        guests = list(self._guests.values())
-        for task in guests:
+    async def _end_sessions(self) -> None:
+        tasks = list(self._sessions.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*guests, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def summary(clocks: list[ClockReport]) -> str:
-    """How steadily the games run, in a line."""
-    lowest = min(clock.rate for clock in clocks)
-    highest = max(clock.rate for clock in clocks)
+def summary(stats: list[TickStats]) -> str:
+    """Describe tick rates and lateness in one line."""
+    lowest = min(each.rate for each in stats)
+    highest = max(each.rate for each in stats)
     rates = f"{lowest:.1f}" if highest - lowest < 0.05 else f"{lowest:.1f} to {highest:.1f}"
-    p50, p99 = (max(values) for values in zip(*((clock.late_p50, clock.late_p99) for clock in clocks), strict=True))
-    latest, skipped = max(clock.late_max for clock in clocks), sum(clock.skipped for clock in clocks)
+    p50, p99 = max(each.late_p50 for each in stats), max(each.late_p99 for each in stats)
+    latest, skipped = max(each.late_max for each in stats), sum(each.skipped for each in stats)
     return (
-        f"{len(clocks)} game{'s' * (len(clocks) > 1)} at {rates} of {clocks[0].hz:g} ticks/s; ticks are late by "
+        f"{len(stats)} game{'s' * (len(stats) > 1)} at {rates} of {stats[0].hz:g} ticks/s; ticks are late by "
         f"{p50:.2f} ms (median), {p99:.1f} ms (99 %), {latest:.0f} ms (at most); {skipped} skipped"
     )
 
 
-def complaint(behind: list[ClockReport]) -> str:
-    """That the machine is too slow, and by how much."""
-    games = ", ".join(f"game {clock.game_id} {clock.rate:.1f}" for clock in behind)
-    return f"the machine does not keep up with {behind[0].hz:g} ticks/s: {games}; fewer games or a lower --hz would do"
+def slowness_warning(slow: list[TickStats]) -> str:
+    """Describe which games are too slow, and what to do about it."""
+    games = ", ".join(f"game {each.game_id} {each.rate:.1f}" for each in slow)
+    return f"the machine does not keep up with {slow[0].hz:g} ticks/s: {games}; use fewer games or a lower --hz"

@@ -1,10 +1,8 @@
-"""When a game ticks: at an even rate, however long other things take.
+"""A process that runs some of a server's games: `python -m racer_env.games.worker`, messages on its pipes.
 
-A process that plays some of a server's games: `python -m racer_env.games.worker`, messages on its pipes.
-
-It ends when its input does, so it never outlives its server, however that ended. One thread reads; another one ticks
-the games and answers. Ticks come first: whoever asks for pictures can delay a tick by one picture at most. Where the
-machine does not keep up, games tick in turn and one request is answered in each round, so that nobody starves.
+It exits when its input ends, so it never outlives its server. One thread reads commands; another one ticks the games
+and answers. Ticks come first: a request for a frame delays a tick by one frame at most. On a machine that is too slow,
+games tick in turn and one request is answered in each round, so every game and every request gets its share.
 """
 
 from __future__ import annotations
@@ -24,37 +22,45 @@ import gymnasium
 
 from racer_env.bridge.net import Latencies
 from racer_env.errors import RacerError
-from racer_env.games.game import Game, Playable
-from racer_env.games.kinds import make_playables
+from racer_env.games.game import Game, GameBackend, make_backends
 from racer_env.games.worker_protocol import (
-    Act,
-    Answer,
-    Ask,
-    ClockReport,
-    Count,
-    Counted,
-    Failed,
-    Finish,
-    FromWorker,
-    Look,
-    Ready,
-    Seen,
-    Setup,
-    Ticked,
-    ToWorker,
-    packed,
-    read_packed,
-    to_worker,
+    ActionCommand,
+    DrawQuery,
+    DrawReply,
+    FailureReply,
+    ReadyReply,
+    ServerMessage,
+    SetupCommand,
+    StateQuery,
+    StateReply,
+    StatsQuery,
+    StatsReply,
+    StopCommand,
+    TickStats,
+    TickUpdate,
+    WorkerMessage,
+    pack,
+    read_message,
 )
 
-CATCH_UP = 0.1
-"""A game that is late by at most so much ticks faster until it is on time; of a longer pause, ticks are skipped [s]."""
-WINDOW = 5.0
-"""Over which the rate is counted [s]."""
+MAX_LAG = 0.1
+"""Maximum delay that a game catches up on by ticking faster [s]; ticks of a longer delay are skipped."""
+RATE_WINDOW = 5.0
+"""Time over which the tick rate is measured [s]."""
+STATS_INTERVAL = 1.0
+"""Time between two unrequested StatsReply messages [s]."""
+MAX_UNSENT = 4096
+"""Maximum number of messages that wait to be written; beyond it, tick updates are dropped."""
+WINDOWS_SLEEP = 0.001
+"""Length of a sleep on Windows [s], where a wait with a timeout is accurate to 16 ms only."""
+
+Commands = queue.SimpleQueue[ServerMessage | None]
+"""Commands from the server; None is the end of the input."""
+Send = Callable[[WorkerMessage], None]
 
 
-class TickClock:
-    """The due times of one game's ticks, and how well they were kept. Times are in seconds of a steady clock."""
+class TickSchedule:
+    """Due times of one game's ticks, and statistics of their lateness. Times are seconds of a monotonic clock."""
 
     def __init__(self, hz: float, now: float) -> None:
         self.hz = hz
@@ -62,205 +68,191 @@ class TickClock:
         self.due = now + self.period
         self.ticks = self.skipped = 0
         self._late = Latencies()
-        self._marks: deque[tuple[float, int, int]] = deque([(now, 0, 0)])
-        """At earlier reports: the time, the ticks until then and the ticks that were due until then."""
+        self._samples: deque[tuple[float, int, int]] = deque([(now, 0, 0)])
+        """Time, ticks run and ticks due at each of the last reports."""
 
     def begin_tick(self, now: float) -> None:
-        """The tick that was due begins now."""
+        """Record that the tick that was due starts now."""
         self._late.add(max(0, round((now - self.due) * 1e9)))
         self.ticks += 1
         self.due += self.period
-        if now - self.due > CATCH_UP:
+        if now - self.due > MAX_LAG:
             missed = int((now - self.due) / self.period)
             self.skipped += missed
             self.due += missed * self.period
 
-    def report(self, game_id: int, now: float) -> ClockReport:
-        """How it went; to be asked about once a second, since the rate is counted from one report to later ones."""
-        milliseconds = (self._late.percentile(50), self._late.percentile(99), self._late.percentile(100))
-        return ClockReport(
-            game_id, self.hz, self._rate(now), self.ticks, self.skipped, *(value / 1e6 for value in milliseconds)
-        )
+    def report(self, game_id: int, now: float) -> TickStats:
+        """Return the statistics; call it about once a second, because the rate is measured between reports."""
+        late = (self._late.percentile(percent) / 1e6 for percent in (50, 99, 100))
+        return TickStats(game_id, self.hz, self._rate(now), self.ticks, self.skipped, *late)
 
     def _rate(self, now: float) -> float:
-        """Of the ticks that were due in the last seconds, as many as there were: exact, however few those are."""
-        while len(self._marks) > 1 and now - self._marks[0][0] > WINDOW:
-            self._marks.popleft()
-        _, ticks, due = self._marks[0]
+        """Return hz times the share of due ticks that were run; exact even for a low hz."""
+        while len(self._samples) > 1 and now - self._samples[0][0] > RATE_WINDOW:
+            self._samples.popleft()
+        _, ticks, due = self._samples[0]
         overdue = max(0, int((now - self.due) / self.period))
         all_due = self.ticks + self.skipped + overdue
-        self._marks.append((now, self.ticks, all_due))
+        self._samples.append((now, self.ticks, all_due))
         return self.hz * min(1.0, (self.ticks - ticks) / (all_due - due)) if all_due > due else self.hz
 
 
-REPORT_SECONDS = 1.0
-MOST_WAITING = 4096
-"""Messages that wait to be written; beyond that, ticks are not told."""
-SLICE = 0.001
-"""How long to sleep at once on Windows, where sleeping is exact and waiting with a limit is right to 16 ms only [s]."""
-
-Commands = queue.SimpleQueue[ToWorker | None]
-"""None is the end of the input."""
-Send = Callable[[FromWorker], None]
-
-
 class Worker:
-    """The games of one process and their clocks."""
+    """The games of one process and their tick schedules."""
 
-    def __init__(self, setup: Setup, playables: list[Playable], send: Send) -> None:
+    def __init__(self, setup: SetupCommand, backends: list[GameBackend], send: Send) -> None:
         self._hz, self._send = setup.hz, send
         self._games = {
-            game_id: Game(game_id, playable, setup.max_steps, setup.frames, episode)
-            for game_id, episode, playable in zip(setup.game_ids, setup.episodes, playables, strict=True)
+            game_id: Game(game_id, backend, setup.max_steps, setup.frames, episode)
+            for game_id, episode, backend in zip(setup.game_ids, setup.episodes, backends, strict=True)
         }
-        self._clocks: dict[int, TickClock] = {}
-        self._report_due = time.perf_counter() + REPORT_SECONDS
+        self._schedules: dict[int, TickSchedule] = {}
+        self._report_due = time.perf_counter() + STATS_INTERVAL
 
-    def act(self, order: Act) -> None:
-        """From the thread that reads: the latest action counts, whatever else is waiting."""
-        self._games[order.game_id].action = order.action
+    def set_action(self, command: ActionCommand) -> None:
+        """Set the action of a game; called by the reading thread, so it does not wait for other commands."""
+        self._games[command.game_id].action = command.action
 
     def run(self, commands: Commands) -> None:
-        """Until the end of the input, or a Finish."""
+        """Tick the games and answer commands until the end of the input or a StopCommand."""
         while True:
             now = time.perf_counter()
             if now >= self._report_due:
                 self._report(now)
-            late = self._tick_what_is_due(now)
+            late = self._run_due_ticks(now)
             try:
-                command = _next(commands, 0.0 if late else self._idle_seconds())
+                command = _next_command(commands, 0.0 if late else self._idle_time())
             except queue.Empty:
                 continue
             if command is None:
                 return
-            if isinstance(command, Finish):
+            if isinstance(command, StopCommand):
                 self._report(time.perf_counter())
                 return
-            self._follow(command)
+            self._handle(command)
 
-    def _tick_what_is_due(self, now: float) -> bool:
-        """Every game whose time has come, once, those that have waited longest first; whether there was one."""
-        due = sorted((clock.due, game_id) for game_id, clock in self._clocks.items() if clock.due <= now)
+    def _run_due_ticks(self, now: float) -> bool:
+        """Tick every game that is due once, most overdue first; return whether any was due."""
+        due = sorted((schedule.due, game_id) for game_id, schedule in self._schedules.items() if schedule.due <= now)
         for _, game_id in due:
-            self._clocks[game_id].begin_tick(time.perf_counter())
+            self._schedules[game_id].begin_tick(time.perf_counter())
             game = self._games[game_id]
-            ending = game.tick()
-            self._send(Ticked(game.moment(), ending))
+            end = game.tick()
+            self._send(TickUpdate(game.snapshot(), end))
         return bool(due)
 
-    def _idle_seconds(self) -> float:
-        due = min((clock.due for clock in self._clocks.values()), default=self._report_due)
+    def _idle_time(self) -> float:
+        due = min((schedule.due for schedule in self._schedules.values()), default=self._report_due)
         return max(0.0, min(due, self._report_due) - time.perf_counter())
 
-    def _follow(self, command: ToWorker) -> None:
-        if isinstance(command, Ask):
-            self._answer(command)
-        elif isinstance(command, Count):
-            self._report(time.perf_counter(), command.number)
-        elif isinstance(command, Look):
+    def _handle(self, command: ServerMessage) -> None:
+        if isinstance(command, StateQuery):
+            self._reply_state(command)
+        elif isinstance(command, StatsQuery):
+            self._report(time.perf_counter(), command.query_id)
+        elif isinstance(command, DrawQuery):
             game = self._games[command.game_id]
             self._start(game)
-            sight = game.sight(command.width, command.height)
-            self._send(Seen(command.number, game.moment(), sight.kind, sight.width, sight.height, sight.content))
+            data = game.draw_data(command.width, command.height)
+            self._send(DrawReply(command.query_id, game.snapshot(), data.kind, data.width, data.height, data.content))
 
-    def _answer(self, ask: Ask) -> None:
-        game = self._games[ask.game_id]
-        broken_off = None
-        if ask.restart and ask.game_id in self._clocks:
-            broken_off = game.restart()
-            self._send(Ticked(game.moment(), broken_off))
+    def _reply_state(self, query: StateQuery) -> None:
+        game = self._games[query.game_id]
+        interrupted = None
+        if query.restart and query.game_id in self._schedules:
+            interrupted = game.restart()
+            self._send(TickUpdate(game.snapshot(), interrupted))
         self._start(game)
-        frame = game.frame() if ask.frame else None
-        self._send(Answer(ask.number, game.moment(), frame, broken_off is not None))
+        frame = game.frame() if query.frame else None
+        self._send(StateReply(query.query_id, game.snapshot(), frame, interrupted is not None))
 
     def _start(self, game: Game) -> None:
-        """Free run, from now on, if it has not started yet."""
-        if game.game_id not in self._clocks:
+        """Let a game run freely from now on, if it does not yet."""
+        if game.game_id not in self._schedules:
             game.restart()
-            self._send(Ticked(game.moment(), None))
-            self._clocks[game.game_id] = TickClock(self._hz, time.perf_counter())
+            self._send(TickUpdate(game.snapshot(), None))
+            self._schedules[game.game_id] = TickSchedule(self._hz, time.perf_counter())
 
-    def _report(self, now: float, number: int | None = None) -> None:
-        self._report_due = now + REPORT_SECONDS
-        self._send(Counted(number, [clock.report(game_id, now) for game_id, clock in self._clocks.items()]))
+    def _report(self, now: float, query_id: int | None = None) -> None:
+        self._report_due = now + STATS_INTERVAL
+        stats = [schedule.report(game_id, now) for game_id, schedule in self._schedules.items()]
+        self._send(StatsReply(query_id, stats))
 
 
-def _next(commands: Commands, seconds: float) -> ToWorker | None:
-    """The next command, waiting for it for so long; raises queue.Empty if there is none by then."""
-    if os.name != "nt" or seconds <= 0.0:
-        return commands.get(seconds > 0.0, seconds or None)
-    until = time.perf_counter() + seconds
-    while commands.empty() and (left := until - time.perf_counter()) > 0.0:
-        time.sleep(min(left, SLICE))
+def _next_command(commands: Commands, timeout: float) -> ServerMessage | None:
+    """Return the next command; raise queue.Empty if none arrives within the timeout [s]."""
+    if os.name != "nt" or timeout <= 0.0:
+        return commands.get(timeout > 0.0, timeout or None)
+    deadline = time.perf_counter() + timeout
+    while commands.empty() and (left := deadline - time.perf_counter()) > 0.0:
+        time.sleep(min(left, WINDOWS_SLEEP))
     return commands.get_nowait()
 
 
-def _read_on(worker: Worker, commands: Commands) -> None:
-    while (content := read_packed(sys.stdin.buffer.read)) is not None:
-        command = to_worker(content)
-        if isinstance(command, Act):
-            worker.act(command)
+def _read_commands(worker: Worker, commands: Commands) -> None:
+    while (command := read_message(sys.stdin.buffer.read)) is not None:
+        if isinstance(command, ActionCommand):
+            worker.set_action(command)
         else:
             commands.put(command)
     commands.put(None)
 
 
 class _Replies:
-    """To the server, over what was stdout; whatever libraries print goes to stderr.
+    """Messages to the server, written to what was stdout; output of libraries goes to stderr.
 
-    A thread of its own writes: a picture for a window takes its time, and no tick waits for that.
+    A thread of its own writes, so ticks do not wait while a large image is written.
     """
 
     def __init__(self) -> None:
         self._output = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
-        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._thread = Thread(target=self._write_on, name="games-replies", daemon=True)
+        self._unsent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = Thread(target=self._write_all, name="games-replies", daemon=True)
         self._thread.start()
 
-    def send(self, message: FromWorker) -> None:
-        """A server that reads nothing, since it was stopped, misses ticks; what it asked for and ends are kept."""
-        if self._waiting.qsize() > MOST_WAITING and isinstance(message, Ticked) and message.ending is None:
+    def send(self, message: WorkerMessage) -> None:
+        """Queue a message; if the server does not read, drop tick updates but keep replies and episode ends."""
+        if self._unsent.qsize() > MAX_UNSENT and isinstance(message, TickUpdate) and message.ended is None:
             return
-        self._waiting.put(packed(message))
+        self._unsent.put(pack(message))
 
     def close(self) -> None:
-        """Return when all is written."""
-        self._waiting.put(None)
+        """Return when all messages are written."""
+        self._unsent.put(None)
         self._thread.join()
 
-    def _write_on(self) -> None:
+    def _write_all(self) -> None:
         try:
-            while (content := self._waiting.get()) is not None:
+            while (content := self._unsent.get()) is not None:
                 self._output.write(content)
                 self._output.flush()
         except OSError:
-            os._exit(1)  # the server has gone: nobody is there to be told
+            os._exit(1)  # the server has exited
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the server, which then stops this process
     os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"
     replies = _Replies()
-    content = read_packed(sys.stdin.buffer.read)
-    if content is not None:
-        setup = to_worker(content)
-        assert isinstance(setup, Setup), "the server says what to play before all else"
-        _play(setup, replies.send)
+    setup = read_message(sys.stdin.buffer.read)
+    if setup is not None:
+        assert isinstance(setup, SetupCommand), "the first message is a SetupCommand"
+        _run_games(setup, replies.send)
     replies.close()
 
 
-def _play(setup: Setup, send: Send) -> None:
+def _run_games(setup: SetupCommand, send: Send) -> None:
     try:
-        worker = Worker(setup, make_playables(setup), send)
+        worker = Worker(setup, make_backends(setup), send)
     except (RacerError, ImportError, gymnasium.error.Error) as error:
-        send(Failed(str(error)))
+        send(FailureReply(str(error)))
         return
     gc.collect()
-    gc.freeze()  # what is there stays: looking through it again and again makes ticks late
+    gc.freeze()  # long-lived objects would be traversed at every collection, which delays ticks
     commands: Commands = queue.SimpleQueue()
-    Thread(target=_read_on, args=(worker, commands), name="games-orders", daemon=True).start()
-    send(Ready())
+    Thread(target=_read_commands, args=(worker, commands), name="games-commands", daemon=True).start()
+    send(ReadyReply())
     worker.run(commands)
 
 
@@ -270,4 +262,4 @@ if __name__ == "__main__":
     except BaseException:
         traceback.print_exc()
         os._exit(1)
-    os._exit(0)  # without waiting for the thread that reads, whose input may stay open
+    os._exit(0)  # does not wait for the reading thread, whose input may stay open

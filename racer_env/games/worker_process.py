@@ -1,4 +1,4 @@
-"""The server's end of its worker processes: starting them, asking them, and starting them again."""
+"""The server's side of a worker process: start it, query it, and detect that it hangs or exits."""
 
 from __future__ import annotations
 
@@ -15,169 +15,173 @@ import msgspec
 
 from racer_env.errors import RacerError
 from racer_env.games.worker_protocol import (
-    LENGTH,
-    Act,
+    LENGTH_SIZE,
     Action,
-    Answer,
-    Ask,
-    Count,
-    Counted,
-    Failed,
-    Finish,
-    FromWorker,
-    Look,
-    Ready,
-    Seen,
-    Setup,
-    ToWorker,
-    from_worker,
-    packed,
+    ActionCommand,
+    DrawQuery,
+    DrawReply,
+    FailureReply,
+    ReadyReply,
+    ServerMessage,
+    SetupCommand,
+    StateQuery,
+    StateReply,
+    StatsQuery,
+    StatsReply,
+    StopCommand,
+    WorkerMessage,
+    decode_worker_message,
+    pack,
+    unpack_length,
 )
 
 COMMAND = (sys.executable, "-P", "-m", "racer_env.games.worker")
-ANSWER_SECONDS = 60.0
-"""In which a worker must have started, and in which it must answer; a machine may be very busy."""
-SILENT_SECONDS = 3.0
-"""Without a report, which comes every second: then a worker is taken for one that hangs."""
-END_SECONDS = 2.0
-"""That a worker has to report and end before it is killed."""
-BUFFER = 2**22
-"""Bytes that may wait to be read from a worker: a picture for a window is a few million."""
+REPLY_TIMEOUT = 60.0
+"""Time in which a worker must start or reply [s]; generous, because the machine may be very busy."""
+HANG_TIMEOUT = 3.0
+"""Time without a StatsReply, which is sent every second, after which a worker counts as hung [s]."""
+STOP_TIMEOUT = 2.0
+"""Time in which a worker must report and exit before it is killed [s]."""
+READ_BUFFER_SIZE = 2**22
+"""Buffer for messages of a worker [bytes]; an image for a window has a few million."""
 
-Reply = TypeVar("Reply", Answer, Seen, Counted)
+Reply = TypeVar("Reply", StateReply, DrawReply, StatsReply)
 
 
 class GamesError(RacerError):
-    """The games cannot be started, or one of them cannot be asked now."""
+    """The games cannot be started, or a game cannot be queried now."""
 
 
 class WorkerLostError(GamesError):
-    """A worker process ended by itself."""
+    """A worker process exited unexpectedly."""
 
 
 class WorkerProcess:
-    """One process at a time.
+    """One worker process, and its replacement after it exits.
 
-    setup: made anew for every process, since the games have gone on.
-    heard: told of everything that the process says but Ready.
-    silent_seconds: since its last report, as `grow_silent` counts them.
+    make_setup: creates the first message for each process; the episode numbers change over time.
+    on_message: called with every message of the process except ReadyReply.
+    silent_seconds: time since the last StatsReply, as counted by `add_silence` [s].
     """
 
-    def __init__(self, number: int, setup: Callable[[], Setup], heard: Callable[[FromWorker], None]) -> None:
+    def __init__(
+        self, number: int, make_setup: Callable[[], SetupCommand], on_message: Callable[[WorkerMessage], None]
+    ) -> None:
         self.number = number
-        self._setup, self._heard = setup, heard
+        self._make_setup, self._on_message = make_setup, on_message
         self._process: Process | None = None
         self._ready = asyncio.Event()
-        self._questions: dict[int, asyncio.Future[Answer | Seen | Counted]] = {}
-        self._numbers = count()
+        self._queries: dict[int, asyncio.Future[StateReply | DrawReply | StatsReply]] = {}
+        self._query_ids = count()
         self.silent_seconds = 0.0
 
     @property
-    def is_silent(self) -> bool:
-        """It hangs, or so it seems: nothing that it said is how things are now."""
-        return self.silent_seconds >= SILENT_SECONDS
+    def is_hung(self) -> bool:
+        """True if the process has sent no statistics for too long, so that its last state is out of date."""
+        return self.silent_seconds >= HANG_TIMEOUT
 
     async def start(self) -> None:
-        """Start the process and wait until its games are there; raises GamesError if that cannot be."""
+        """Start the process and wait until its games are set up; raise GamesError if that fails."""
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *COMMAND,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                limit=BUFFER,
-                start_new_session=True,  # so that Ctrl-C does not reach it
+                limit=READ_BUFFER_SIZE,
+                start_new_session=True,  # Ctrl-C does not reach it
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except OSError as error:
             raise GamesError(f"worker {self.number} cannot be started: {error.strerror or error}") from None
         try:
-            self._send(self._setup())
-            async with asyncio.timeout(ANSWER_SECONDS):
+            self._send(self._make_setup())
+            async with asyncio.timeout(REPLY_TIMEOUT):
                 first = await self._receive()
         except TimeoutError:
             self.kill()
-            raise GamesError(f"worker {self.number} did not start within {ANSWER_SECONDS:g} s") from None
+            raise GamesError(f"worker {self.number} did not start within {REPLY_TIMEOUT:g} s") from None
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise GamesError(f"worker {self.number} did not start ({await self._exit_code()})") from None
+            raise GamesError(f"worker {self.number} did not start ({await self._exit_status()})") from None
         except msgspec.DecodeError as error:
             self.kill()
-            raise GamesError(f"worker {self.number} says what nobody understands: {error}") from None
-        if isinstance(first, Failed):
+            raise GamesError(f"worker {self.number} sent an invalid message: {error}") from None
+        if isinstance(first, FailureReply):
             raise GamesError(first.message)
-        assert isinstance(first, Ready), "a worker first says whether it can play"
+        assert isinstance(first, ReadyReply), "a worker first reports whether its games are set up"
         self.silent_seconds = 0.0
         self._ready.set()
 
     async def listen(self) -> str:
-        """Pass on what the process says until it ends; returns how it ended. Who waits for an answer is told."""
-        garbled = ""
+        """Pass on messages until the process exits; fail pending queries and return the exit status."""
+        problem = ""
         try:
             while True:
-                self._take(await self._receive())
+                self._receive_message(await self._receive())
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         except msgspec.DecodeError as error:
-            garbled = f"it said what nobody understands: {error}; "
+            problem = f"it sent an invalid message: {error}; "
             self.kill()
         self._ready.clear()
-        how = garbled + await self._exit_code()
-        for question in self._questions.values():
-            if not question.done():
-                question.set_exception(WorkerLostError(f"worker process {self.number} ended ({how})"))
-        self._questions.clear()
-        return how
+        status = problem + await self._exit_status()
+        for query in self._queries.values():
+            if not query.done():
+                query.set_exception(WorkerLostError(f"worker process {self.number} ended ({status})"))
+        self._queries.clear()
+        return status
 
-    def grow_silent(self, seconds: float) -> None:
-        """To be called every so many seconds. A process that has long said nothing is killed, and so replaced.
+    def add_silence(self, seconds: float) -> None:
+        """Count time without statistics, and kill a process that has been silent for too long.
 
-        The calls are counted and not the time: after a pause of the server itself, all workers seem to be silent.
+        The caller counts in fixed intervals instead of reading a clock: after a pause of the server itself, all workers
+        would seem to be silent.
         """
         if self._ready.is_set():
             self.silent_seconds += seconds
-            if self.silent_seconds > ANSWER_SECONDS:
+            if self.silent_seconds > REPLY_TIMEOUT:
                 self.kill()
 
-    async def act(self, game_id: int, action: Action) -> None:
-        """From the next tick on. Returns when the process is not behind with reading."""
+    async def set_action(self, game_id: int, action: Action) -> None:
+        """Set the action from the next tick on; return when the process has room for more input."""
         if self._ready.is_set() and self._process is not None and self._process.stdin is not None:
-            self._send(Act(game_id, action))
+            self._send(ActionCommand(game_id, action))
             with suppress(ConnectionError):
                 await self._process.stdin.drain()
 
     def resume(self, game_id: int, action: Action, start: bool) -> None:
-        """Drive a game of a new process as it was driven in the one before; start it if it ran there."""
-        self._send(Act(game_id, action))
+        """Restore the action of a game in a new process; start the game if it ran before."""
+        self._send(ActionCommand(game_id, action))
         if start:
-            self._send(Ask(next(self._numbers), game_id, restart=False, frame=False))
+            self._send(StateQuery(next(self._query_ids), game_id, restart=False, frame=False))
 
-    async def ask(self, game_id: int, restart: bool, frame: bool) -> Answer:
-        return await self._question(lambda number: Ask(number, game_id, restart, frame), Answer)
+    async def query_state(self, game_id: int, restart: bool, frame: bool) -> StateReply:
+        return await self._query(lambda query_id: StateQuery(query_id, game_id, restart, frame), StateReply)
 
-    async def look(self, game_id: int, width: int, height: int) -> Seen:
-        return await self._question(lambda number: Look(number, game_id, width, height), Seen)
+    async def query_drawing(self, game_id: int, width: int, height: int) -> DrawReply:
+        return await self._query(lambda query_id: DrawQuery(query_id, game_id, width, height), DrawReply)
 
-    async def count(self) -> Counted | None:
-        """How steadily the games tick; None if the process is not there now, or hangs."""
-        if not self._ready.is_set() or self.is_silent:
+    async def query_stats(self) -> StatsReply | None:
+        """Return the tick statistics; None if the process does not run or is hung."""
+        if not self._ready.is_set() or self.is_hung:
             return None
         try:
-            return await self._question(Count, Counted, SILENT_SECONDS)
+            return await self._query(StatsQuery, StatsReply, HANG_TIMEOUT)
         except WorkerLostError:
             return None
         except GamesError:
-            self.silent_seconds = max(self.silent_seconds, SILENT_SECONDS)
+            self.silent_seconds = max(self.silent_seconds, HANG_TIMEOUT)
             return None
 
-    async def end(self) -> None:
-        """Let it report and end; kill it if it does not, or if it has not even started."""
+    async def stop(self) -> None:
+        """Let the process report and exit; kill it if it does not, or if it has not finished starting."""
         if self._process is None or self._process.returncode is not None:
             return
         if self._ready.is_set():
-            self._send(Finish())
+            self._send(StopCommand())
         else:
             self.kill()
         try:
-            async with asyncio.timeout(END_SECONDS):
+            async with asyncio.timeout(STOP_TIMEOUT):
                 await self._process.wait()
         except TimeoutError:
             self.kill()
@@ -188,51 +192,51 @@ class WorkerProcess:
             with suppress(ProcessLookupError):
                 self._process.kill()
 
-    async def _question(
-        self, make: Callable[[int], ToWorker], kind: type[Reply], seconds: float | None = None
+    async def _query(
+        self, make: Callable[[int], ServerMessage], kind: type[Reply], timeout: float | None = None
     ) -> Reply:
-        seconds = ANSWER_SECONDS if seconds is None else seconds
-        number = next(self._numbers)
+        timeout = REPLY_TIMEOUT if timeout is None else timeout
+        query_id = next(self._query_ids)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(timeout):
                 await self._ready.wait()
-                self._questions[number] = asyncio.get_running_loop().create_future()
-                self._send(make(number))
-                answer = await self._questions[number]
+                self._queries[query_id] = asyncio.get_running_loop().create_future()
+                self._send(make(query_id))
+                reply = await self._queries[query_id]
         except TimeoutError:
-            raise GamesError(f"worker process {self.number} did not answer within {seconds:g} s") from None
+            raise GamesError(f"worker process {self.number} did not answer within {timeout:g} s") from None
         finally:
-            self._questions.pop(number, None)
-        assert isinstance(answer, kind), "a question's answer is of its kind"
-        return answer
+            self._queries.pop(query_id, None)
+        assert isinstance(reply, kind), "the reply has the type that belongs to the query"
+        return reply
 
-    def _take(self, message: FromWorker) -> None:
-        """Pass it on, also to whoever has asked for it."""
-        if isinstance(message, Counted):
+    def _receive_message(self, message: WorkerMessage) -> None:
+        """Pass a message on, and complete the query that it answers."""
+        if isinstance(message, StatsReply):
             self.silent_seconds = 0.0
-        self._heard(message)
-        if isinstance(message, (Answer, Seen, Counted)) and message.number is not None:
-            question = self._questions.pop(message.number, None)
-            if question is not None and not question.done():
-                question.set_result(message)
+        self._on_message(message)
+        if isinstance(message, (StateReply, DrawReply, StatsReply)) and message.query_id is not None:
+            query = self._queries.pop(message.query_id, None)
+            if query is not None and not query.done():
+                query.set_result(message)
 
-    def _send(self, message: ToWorker) -> None:
+    def _send(self, message: ServerMessage) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write(packed(message))
+        self._process.stdin.write(pack(message))
 
-    async def _receive(self) -> FromWorker:
+    async def _receive(self) -> WorkerMessage:
         assert self._process is not None
         assert self._process.stdout is not None
-        (length,) = LENGTH.unpack(await self._process.stdout.readexactly(LENGTH.size))
-        return from_worker(await self._process.stdout.readexactly(length))
+        length = unpack_length(await self._process.stdout.readexactly(LENGTH_SIZE))
+        return decode_worker_message(await self._process.stdout.readexactly(length))
 
-    async def _exit_code(self) -> str:
+    async def _exit_status(self) -> str:
         assert self._process is not None
         try:
-            async with asyncio.timeout(END_SECONDS):
+            async with asyncio.timeout(STOP_TIMEOUT):
                 code = await self._process.wait()
-        except TimeoutError:  # it closed its output and lives on
+        except TimeoutError:  # it closed its output but still runs
             self.kill()
             code = await self._process.wait()
         return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,6 +1,7 @@
-"""What a game looks like at one tick, and how an episode ended: said by workers, told to clients.
+"""Messages between a games server and its worker processes.
 
-What a server and its workers say to each other: MessagePack, with its length in front, over the worker's pipes."""
+Each message is MessagePack with its length in front, sent over the worker's pipes.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +14,23 @@ import msgspec
 FRAME_SIZE = 96
 """Width and height of a frame [px]."""
 FRAME_SHAPE = (FRAME_SIZE, FRAME_SIZE, 3)
-FRAME_BYTES = FRAME_SIZE * FRAME_SIZE * 3
-"""Of red, green and blue, row by row from the top."""
+"""Rows from the top, columns, and red, green and blue."""
 
 Action = tuple[float, float, float]
 """Steer (right is positive), gas, brake."""
-REST: Action = (0.0, 0.0, 0.0)
-LOWEST, HIGHEST = (-1.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-"""Of an action."""
+NEUTRAL: Action = (0.0, 0.0, 0.0)
+MIN_ACTION, MAX_ACTION = (-1.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+MIN_RATE_SHARE = 0.97
+"""Minimum share of the requested tick rate; below it, a game counts as too slow."""
+
+_LENGTH = struct.Struct("<I")
 
 
-class Moment(msgspec.Struct, frozen=True, array_like=True):
-    """A game after a tick.
+class GameSnapshot(msgspec.Struct, frozen=True, array_like=True):
+    """State of a game after a tick.
 
-    episode: counts from 1 over the life of a game.
-    reward: of the last tick; 0 before the first one.
+    episode: episode number, counted from 1 over the life of the game.
+    reward: reward of the last tick; 0 before the first one.
     """
 
     game_id: int
@@ -38,29 +41,30 @@ class Moment(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def total_reward(self) -> float:
-        """Of the episode until now."""
+        """Sum of the rewards of the episode so far."""
         return float(self.telemetry["total_reward"])
 
 
-class Ending(msgspec.Struct, frozen=True, array_like=True):
-    """The last moment of an episode.
+class EpisodeEnd(msgspec.Struct, frozen=True, array_like=True):
+    """Last state of an episode.
 
-    truncated: it was stopped, by its length or by a RESET, where the game itself would have gone on.
-    by_reset: somebody's RESET stopped it.
-    frame: the last picture in base64, where pictures are drawn.
+    truncated: the step limit or a RESET ended the episode, not the game itself.
+    by_reset: a RESET ended the episode.
+    frame: last frame in base64; None if the server draws no frames.
     """
 
-    moment: Moment
+    snapshot: GameSnapshot
     truncated: bool
     by_reset: bool
     frame: str | None
 
 
-class ClockReport(msgspec.Struct, frozen=True, array_like=True):
-    """How steadily a game ticks. Lateness is how long after its due time a tick began, since the game's start [ms].
+class TickStats(msgspec.Struct, frozen=True, array_like=True):
+    """Tick rate and lateness of one game since it started.
 
-    rate: ticks per second in the last seconds, at most the wanted `hz`.
-    skipped: ticks that were left out because the machine was too far behind.
+    rate: ticks per second over the last seconds; at most `hz`, the requested rate.
+    skipped: ticks left out because the machine was too slow.
+    late_p50, late_p99, late_max: delay between a tick's due time and its start [ms].
     """
 
     game_id: int
@@ -74,21 +78,14 @@ class ClockReport(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def keeps_up(self) -> bool:
-        return self.rate >= KEEPS_UP * self.hz
+        return self.rate >= MIN_RATE_SHARE * self.hz
 
 
-KEEPS_UP = 0.97
-"""Of the wanted rate: what is less is told."""
+class SetupCommand(msgspec.Struct, frozen=True, tag=True):
+    """First message to a worker: the games to run.
 
-
-LENGTH = struct.Struct("<I")
-
-
-class Setup(msgspec.Struct, frozen=True, tag=True):
-    """The first message to a worker: its games.
-
-    episodes: how many each game has had before, if an earlier worker was lost.
-    frames: whether pictures may be asked for.
+    episodes: number of episodes that each game had in an earlier worker that was lost.
+    frames: whether frames may be requested.
     """
 
     game: str
@@ -100,113 +97,129 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
     frames: bool
 
 
-class Act(msgspec.Struct, frozen=True, tag=True):
-    """Drive a game like this from the next tick on."""
+class ActionCommand(msgspec.Struct, frozen=True, tag=True):
+    """Sets the action of a game from the next tick on."""
 
     game_id: int
     action: Action
 
 
-class Ask(msgspec.Struct, frozen=True, tag=True):
-    """How is this game? One that has not started yet is started first. Gets an Answer."""
+class StateQuery(msgspec.Struct, frozen=True, tag=True):
+    """Requests a StateReply; starts the game if it has not started.
 
-    number: int
+    restart: begin a new episode first.
+    """
+
+    query_id: int
     game_id: int
     restart: bool
     frame: bool
 
 
-class Look(msgspec.Struct, frozen=True, tag=True):
-    """What is there to see, for so many pixels of a window? Gets a Seen."""
+class DrawQuery(msgspec.Struct, frozen=True, tag=True):
+    """Requests a DrawReply for an area of this size in a window [px]."""
 
-    number: int
+    query_id: int
     game_id: int
     width: int
     height: int
 
 
-class Count(msgspec.Struct, frozen=True, tag=True):
-    """How steadily do the games tick? Gets a Counted."""
+class StatsQuery(msgspec.Struct, frozen=True, tag=True):
+    """Requests a StatsReply."""
 
-    number: int
-
-
-class Finish(msgspec.Struct, frozen=True, tag=True):
-    """Report once more, and end."""
+    query_id: int
 
 
-class Ready(msgspec.Struct, frozen=True, tag=True):
-    """The games are there, and none has started."""
+class StopCommand(msgspec.Struct, frozen=True, tag=True):
+    """Makes the worker send a last StatsReply and exit."""
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True):
-    """The games cannot be made: a line for whoever started the server."""
+class ReadyReply(msgspec.Struct, frozen=True, tag=True):
+    """The games are set up; none has started."""
+
+
+class FailureReply(msgspec.Struct, frozen=True, tag=True):
+    """The games cannot be set up; `message` is one line for the user."""
 
     message: str
 
 
-class Ticked(msgspec.Struct, frozen=True, tag=True):
-    """A game after a tick; with the end of the episode before, if it has just begun a new one."""
+class TickUpdate(msgspec.Struct, frozen=True, tag=True):
+    """State of a game after a tick, and the end of the previous episode if a new one has just begun."""
 
-    moment: Moment
-    ending: Ending | None
+    snapshot: GameSnapshot
+    ended: EpisodeEnd | None
 
 
-class Answer(msgspec.Struct, frozen=True, tag=True):
-    """To an Ask. What it broke off is in the Ticked before it."""
+class StateReply(msgspec.Struct, frozen=True, tag=True):
+    """Reply to a StateQuery.
 
-    number: int
-    moment: Moment
+    interrupted: the restart ended a running episode; the TickUpdate sent before has its EpisodeEnd.
+    """
+
+    query_id: int
+    snapshot: GameSnapshot
     frame: str | None
-    broke_off: bool
+    interrupted: bool
 
 
-class Seen(msgspec.Struct, frozen=True, tag=True):
-    """To a Look: see `game.Sight`."""
+class DrawReply(msgspec.Struct, frozen=True, tag=True):
+    """Reply to a DrawQuery; see `racer_env.games.game.DrawData` for kind and content."""
 
-    number: int
-    moment: Moment
+    query_id: int
+    snapshot: GameSnapshot
     kind: str
     width: int
     height: int
     content: bytes
 
 
-class Counted(msgspec.Struct, frozen=True, tag=True):
-    """To a Count, and unasked about once a second, then without its number: of the started games."""
+class StatsReply(msgspec.Struct, frozen=True, tag=True):
+    """Tick statistics of the started games: reply to a StatsQuery, or with query_id None about once a second."""
 
-    number: int | None
-    clocks: list[ClockReport]
+    query_id: int | None
+    games: list[TickStats]
 
 
-ToWorker = Setup | Act | Ask | Look | Count | Finish
-FromWorker = Ready | Failed | Ticked | Answer | Seen | Counted
+ServerMessage = SetupCommand | ActionCommand | StateQuery | DrawQuery | StatsQuery | StopCommand
+WorkerMessage = ReadyReply | FailureReply | TickUpdate | StateReply | DrawReply | StatsReply
+
+LENGTH_SIZE = _LENGTH.size
+"""Size of the length in front of a message [bytes]."""
 
 _encoder = msgspec.msgpack.Encoder()
-_to_worker = msgspec.msgpack.Decoder(ToWorker)
-_from_worker = msgspec.msgpack.Decoder(FromWorker)
+_server_decoder = msgspec.msgpack.Decoder(ServerMessage)
+_worker_decoder = msgspec.msgpack.Decoder(WorkerMessage)
 
 
-def packed(message: ToWorker | FromWorker) -> bytes:
+def pack(message: ServerMessage | WorkerMessage) -> bytes:
+    """Encode a message with its length in front."""
     content = _encoder.encode(message)
-    return LENGTH.pack(len(content)) + content
+    return _LENGTH.pack(len(content)) + content
 
 
-def to_worker(content: bytes) -> ToWorker:
-    message: ToWorker = _to_worker.decode(content)
+def unpack_length(head: bytes) -> int:
+    """Return the length of the message that follows [bytes]."""
+    length: int = _LENGTH.unpack(head)[0]
+    return length
+
+
+def decode_server_message(content: bytes) -> ServerMessage:
+    message: ServerMessage = _server_decoder.decode(content)
     return message
 
 
-def from_worker(content: bytes) -> FromWorker:
-    message: FromWorker = _from_worker.decode(content)
+def decode_worker_message(content: bytes) -> WorkerMessage:
+    message: WorkerMessage = _worker_decoder.decode(content)
     return message
 
 
-def read_packed(read: Callable[[int], Any]) -> bytes | None:
-    """The next message from a blocking stream, None at its end."""
-    head = read(LENGTH.size)
-    if len(head) < LENGTH.size:
+def read_message(read: Callable[[int], Any]) -> ServerMessage | None:
+    """Read the next message of the server from a blocking stream; None at the end of the stream."""
+    head = read(LENGTH_SIZE)
+    if len(head) < LENGTH_SIZE:
         return None
-    (length,) = LENGTH.unpack(head)
+    length = unpack_length(head)
     content: bytes = read(length)
-    return content if len(content) == length else None
+    return decode_server_message(content) if len(content) == length else None

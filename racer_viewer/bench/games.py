@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from racer_env.games import RacingGameClient
-from racer_env.games.kinds import CAR_RACING, check_kind
+from racer_env.games.game import CAR_RACING, check_kind
 from racer_viewer.bench.harness import describe_machine, echo_process, receive, served
 
 GAMES = (1, 6)

@@ -11,7 +11,7 @@ from racer_viewer.cli.options import Subparsers, port, positive
 
 if TYPE_CHECKING:
     from racer_env.bridge.net import Address
-    from racer_env.games.supervisor import Plan
+    from racer_env.games.supervisor import GamesConfig
 
 GAMES = ("CarRacing-v3", "Racer-v0")
 MAX_GAMES = 256
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C or until the window is closed; log to stderr, print the address to stdout."""
     from racer_env.bridge.net import Address, is_loopback, run_server
     from racer_env.errors import RacerError
-    from racer_env.games.kinds import RACER
+    from racer_env.games.game import RACER
     from racer_env.games.server import GamesServer
     from racer_viewer.warmup import prepare_engine
 
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     logging.getLogger("racer_env.games").setLevel(logging.INFO if options.verbose else logging.WARNING)
     if options.render_all and options.render != "human":
         raise RacerError("--render-all needs a window: add --render human")
-    plan = _plan(options)
+    config = _plan(options)
     address = Address(options.host, options.port)
     if not is_loopback(address.host):
         warning = f"other machines can reach {address.host}, and this protocol has no password"
@@ -82,23 +82,23 @@ def run(options: argparse.Namespace) -> int:
         from racer_viewer.games.window import check_display
 
         check_display()
-    server = GamesServer(address, plan)
+    server = GamesServer(address, config)
     server.listen()
-    if plan.game == RACER:
+    if config.game == RACER:
         prepare_engine()
     if options.render == "human":
         from racer_viewer.games.window import show
 
-        show(server, range(plan.num_games) if options.render_all else range(1), _print_address)
+        show(server, range(config.num_games) if options.render_all else range(1), _print_address)
     else:
         run_server(server, _print_address)
     return 0
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(options: argparse.Namespace) -> GamesConfig:
     from racer_env.errors import RacerError
-    from racer_env.games.kinds import check_kind
-    from racer_env.games.supervisor import Plan
+    from racer_env.games.game import check_kind
+    from racer_env.games.supervisor import GamesConfig
 
     kind = check_kind(options.game)
     if options.num_games > MAX_GAMES:
@@ -110,7 +110,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     hz = options.hz or kind.hz
     if hz > MAX_TICK_RATE:
         raise RacerError(f"--hz is at most {MAX_TICK_RATE:g}, not {hz:g}")
-    return Plan(kind.name, options.num_games, hz, options.max_steps, options.seed, options.render != "none")
+    return GamesConfig(kind.name, options.num_games, hz, options.max_steps, options.seed, options.render != "none")
 
 
 def _print_address(address: Address) -> None:

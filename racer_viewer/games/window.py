@@ -1,14 +1,12 @@
-"""Where the games of a window are.
+"""The window of a games server: it shows the games and lets a person drive one of them.
 
-The window of a games server: its games, who drives them, and a wheel for whoever sits in front of it.
-
-A games server with a window: the window in the main thread, as some systems want it, the server in another."""
+The window runs in the main thread, which some systems require, and the server in another thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Callable
 from threading import Thread
 
@@ -17,9 +15,10 @@ import pygame
 from racer_env.bridge.net import SWITCH_INTERVAL, Address, ended_by_signals
 from racer_env.errors import RacerError
 from racer_env.games.server import GamesServer
-from racer_env.games.supervisor import GameView
-from racer_env.games.worker_protocol import REST, Action
-from racer_viewer.games.pictures import FRAME, Feed, Picture, Pictures, least_interval
+from racer_env.games.supervisor import GameStatus
+from racer_env.games.worker_protocol import NEUTRAL, Action
+from racer_viewer.clock import FixedStepClock
+from racer_viewer.games.pictures import FRAME_RATE, DrawFeed, GamePicture, PictureFactory, min_image_interval
 from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.paths import data_folder
 from racer_viewer.settings import Settings, SettingsFile
@@ -39,9 +38,10 @@ from racer_viewer.ui.theme import COLOUR_BLIND, MARGIN, ORDINARY, TEXT_LARGE, TE
 
 
 def tiles(area: pygame.Rect, count: int, aspect: float, gap: int) -> list[pygame.Rect]:
-    """So many rectangles of one size, row by row, with as much room as there can be for pictures of this shape.
+    """Divide an area into `count` rectangles of one size, row by row, so that pictures are as large as possible.
 
-    aspect: width / height of a picture. gap: between rectangles [px].
+    aspect: width / height of a picture.
+    gap: distance between rectangles [px].
     """
     columns = max(range(1, count + 1), key=lambda number: _picture_height(area, number, count, aspect, gap))
     rows = -(-count // columns)
@@ -66,47 +66,47 @@ def _picture_height(area: pygame.Rect, columns: int, count: int, aspect: float, 
 
 
 TITLE = "Racer games"
-LEAST_SIZE = (640, 400)
-"""[px]"""
+MIN_SIZE = (640, 400)
+"""Minimum window size [px]."""
 ASPECT = 1.25
-"""Of CarRacing's pictures; a racer fills any shape."""
-GROUND = (16, 20, 22)
-CAPTION_GROUND = (26, 32, 35)
+"""Aspect ratio of CarRacing's pictures; a racer fills any shape."""
+BACKGROUND = (16, 20, 22)
+CAPTION_BACKGROUND = (26, 32, 35)
 CAPTION_HEIGHT = 28
-"""At scale 1 [px]."""
+"""Height of the caption at scale 1 [px]."""
 GAP = 6
-"""Between games, at scale 1 [px]."""
+"""Distance between games at scale 1 [px]."""
 BAR_WIDTH, BAR_HEIGHT = 54, 8
-"""Of the wheel and of a pedal, at scale 1 [px]."""
+"""Size of the steering bar at scale 1 [px]; a pedal bar has half the width."""
 
 
-class Stand:
+class GameTile:
     """One game in the window."""
 
     def __init__(self, server: GamesServer, game_id: int, interval: float) -> None:
         self.game_id = game_id
-        self.feed = Feed(server, game_id, interval)
-        self.picture: Picture | None = None
+        self.feed = DrawFeed(server, game_id, interval)
+        self.picture: GamePicture | None = None
 
 
 class GamesWindow:
-    """Shows games and takes what is pressed. It asks the server for all and never waits for it."""
+    """Shows games and handles input. It sends commands to the server but never waits for it."""
 
     def __init__(self, server: GamesServer, game_ids: range, settings: Settings) -> None:
         self._server = server
-        interval = least_interval(server.arcade.plan.hz, len(game_ids))
-        self._stands = [Stand(server, game_id, interval) for game_id in game_ids]
-        self._pictures = Pictures()
+        interval = min_image_interval(server.supervisor.config.hz, len(game_ids))
+        self._tiles = [GameTile(server, game_id, interval) for game_id in game_ids]
+        self._pictures = PictureFactory()
         self._settings = settings
         self._palette = COLOUR_BLIND if settings.colour_blind else ORDINARY
         self._theme = Theme(1.0, self._palette)
         self._adapter, self._wheel = InputAdapter(settings.bindings), SteeringInput()
-        self._chosen = 0
-        self.at_the_wheel = False
+        self._selected = 0
+        self.is_driving = False
         self.is_open = True
         pygame.joystick.init()
-        self._window = pygame.Window(TITLE, tuple(map(max, settings.window, LEAST_SIZE)), resizable=True)
-        self._window.minimum_size = LEAST_SIZE
+        self._window = pygame.Window(TITLE, tuple(map(max, settings.window, MIN_SIZE)), resizable=True)
+        self._window.minimum_size = MIN_SIZE
         self._window.get_surface()
 
     @property
@@ -114,10 +114,10 @@ class GamesWindow:
         return self._window.get_surface()
 
     def run_frame(self, playing: bool) -> None:
-        """Take what was pressed, drive, and draw. Before the games have started there is little to show."""
+        """Handle input, drive, and draw. `playing`: whether the games are set up."""
         for intent in self._adapter.intents(pygame.event.get()):
             self._handle(intent, playing)
-        if playing and self.at_the_wheel:
+        if playing and self.is_driving:
             self._drive()
         self.draw(playing)
         self._window.flip()
@@ -130,10 +130,10 @@ class GamesWindow:
         scale = fitting_scale(surface.get_size(), self._settings.ui_scale)
         if scale != self._theme.scale:
             self._theme = Theme(scale, self._palette)
-        surface.fill(GROUND)
+        surface.fill(BACKGROUND)
         if playing:
-            for stand, area in zip(self._stands, self._areas(), strict=True):
-                self._draw_stand(surface.subsurface(area), stand)
+            for tile, area in zip(self._tiles, self._areas(), strict=True):
+                self._draw_tile(surface.subsurface(area), tile)
         else:
             draw_centred(surface, self._theme, "Starting the games …", surface.get_height() // 2, TEXT_LARGE)
         draw_status_line(surface, self._theme, *self._status(playing))
@@ -143,45 +143,44 @@ class GamesWindow:
         theme, (width, height) = self._theme, self.surface.get_size()
         top, bottom = theme.px(STATUS_HEIGHT), theme.px(FOOTER_HEIGHT)
         area = pygame.Rect(0, top, width, max(1, height - top - bottom))
-        return tiles(area, len(self._stands), ASPECT, theme.px(GAP))
+        return tiles(area, len(self._tiles), ASPECT, theme.px(GAP))
 
     def _handle(self, intent: Intent, playing: bool) -> None:
         match intent:
-            case CloseWindow() | KeyPress(
-                "escape"
-            ):  # not whatever means "back": ending the server takes more than a slip
+            case CloseWindow() | KeyPress("escape"):  # not every key for "back": it stops the server
                 self.is_open = False
             case Command.FULL_SCREEN:
                 self._change_full_screen()
             case Command.WHEEL if playing:
-                self._take_wheel(not self.at_the_wheel)
+                self._set_driving(not self.is_driving)
             case Command.RESTART if playing:
-                self._server.submit(self._server.arcade.ask(self._stands[self._chosen].game_id, restart=True))
+                game_id = self._tiles[self._selected].game_id
+                self._server.submit(self._server.supervisor.query_state(game_id, restart=True))
             case Command.NEXT_CAR:
-                self._choose((self._chosen + 1) % len(self._stands))
+                self._select((self._selected + 1) % len(self._tiles))
             case Click(x, y) if playing:
                 for number, area in enumerate(self._areas()):
                     if area.collidepoint(x, y):
-                        self._choose(number)
+                        self._select(number)
 
-    def _choose(self, number: int) -> None:
-        """The game to take the wheel of; the one that was driven is handed back."""
-        if number != self._chosen:
-            if self.at_the_wheel:
-                self._take_wheel(False)
-            self._chosen = number
+    def _select(self, number: int) -> None:
+        """Select the game to drive; stop driving the one selected before."""
+        if number != self._selected:
+            if self.is_driving:
+                self._set_driving(False)
+            self._selected = number
 
-    def _take_wheel(self, at_the_wheel: bool) -> None:
-        self.at_the_wheel = at_the_wheel
+    def _set_driving(self, is_driving: bool) -> None:
+        self.is_driving = is_driving
         self._wheel.let_go()
-        self._steer(REST if at_the_wheel else None)
+        self._steer(NEUTRAL if is_driving else None)
 
     def _drive(self) -> None:
-        moment = self._view(self._stands[self._chosen]).moment
-        self._steer(self._wheel.turn(self._adapter.controls(), moment.telemetry["speed"] if moment else 0.0))
+        snapshot = self._status_of(self._tiles[self._selected]).snapshot
+        self._steer(self._wheel.turn(self._adapter.controls(), snapshot.telemetry["speed"] if snapshot else 0.0))
 
     def _steer(self, action: Action | None) -> None:
-        self._server.submit(self._server.arcade.take_wheel(self._stands[self._chosen].game_id, action))
+        self._server.submit(self._server.supervisor.set_human_action(self._tiles[self._selected].game_id, action))
 
     def _change_full_screen(self) -> None:
         display = pygame.display.get_desktop_sizes()[0]
@@ -190,90 +189,88 @@ class GamesWindow:
         else:
             self._window.set_fullscreen(desktop=True)
 
-    def _view(self, stand: Stand) -> GameView:
-        return self._server.arcade.views[stand.game_id]
+    def _status_of(self, tile: GameTile) -> GameStatus:
+        return self._server.supervisor.games[tile.game_id]
 
-    def _key(self, what: str) -> str:
-        return key_name(self._settings.bindings[what][0])
+    def _key(self, action: str) -> str:
+        return key_name(self._settings.bindings[action][0])
 
     def _keys(self) -> list[tuple[str, str]]:
         steer = f"{self._key('steer_left')} {self._key('steer_right')}"
         pedals = f"{self._key('throttle')} {self._key('brake')}"
         return [
-            ("Esc", "end the server"),
-            (self._key(Command.WHEEL), "hand back" if self.at_the_wheel else "take the wheel"),
-            *([(steer, "steer"), (pedals, "gas, brake")] if self.at_the_wheel else []),
+            ("Esc", "stop the server"),
+            (self._key(Command.WHEEL), "stop driving" if self.is_driving else "drive"),
+            *([(steer, "steer"), (pedals, "gas, brake")] if self.is_driving else []),
             (self._key(Command.RESTART), "restart"),
-            *([(self._key(Command.NEXT_CAR), "next game")] if len(self._stands) > 1 else []),
+            *([(self._key(Command.NEXT_CAR), "next game")] if len(self._tiles) > 1 else []),
             ("F11", "full screen"),
         ]
 
     def _status(self, playing: bool) -> tuple[ColouredWords, ColouredWords]:
         palette, server = self._palette, self._server
-        count = server.guest_count
+        count = server.client_count
         left = (
-            (server.arcade.plan.game, palette.text),
+            (server.supervisor.config.game, palette.text),
             (str(server.address), palette.faint),
-            ("nobody is connected" if not count else f"{count} client{'s' * (count > 1)}", palette.faint),
+            ("no clients" if not count else f"{count} client{'s' * (count > 1)}", palette.faint),
         )
-        clocks = server.arcade.clocks
-        if not playing or not clocks:
+        stats = server.supervisor.tick_stats
+        if not playing or not stats:
             return left, ()
-        rate, late = min(clock.rate for clock in clocks), max(clock.late_p99 for clock in clocks)
-        keeps_up = all(clock.keeps_up for clock in clocks)
-        speed = f"{rate:.1f} of {server.arcade.plan.hz:g} ticks/s"
-        words: ColouredWords = (
-            (speed if keeps_up else f"too slow: {speed}", palette.text if keeps_up else palette.bad),
-        )
+        rate, late = min(each.rate for each in stats), max(each.late_p99 for each in stats)
+        keeps_up = all(each.keeps_up for each in stats)
+        speed = f"{rate:.1f} of {server.supervisor.config.hz:g} ticks/s"
+        words: ColouredWords = ((speed if keeps_up else f"too slow: {speed}", palette.text if keeps_up else palette.bad),)
         return left, (*words, (f"99 % late by less than {late:.1f} ms", palette.faint))
 
-    def _draw_stand(self, surface: pygame.Surface, stand: Stand) -> None:
+    def _draw_tile(self, surface: pygame.Surface, tile: GameTile) -> None:
         width, height = surface.get_size()
         caption = min(height, self._theme.px(CAPTION_HEIGHT))
-        place = surface.subsurface(0, 0, width, height - caption)
-        seen = stand.feed.poll(place.get_size())
-        if seen is not None:
-            if stand.picture is None:
-                stand.picture = self._pictures.new(seen, self._theme)
-            stand.picture.take(seen)
-        if stand.picture is not None:
-            stand.picture.draw(place)
-        self._draw_caption(surface.subsurface(0, height - caption, width, caption), stand)
-        if len(self._stands) > 1 and stand is self._stands[self._chosen]:
+        area = surface.subsurface(0, 0, width, height - caption)
+        reply = tile.feed.poll(area.get_size())
+        if reply is not None:
+            if tile.picture is None:
+                tile.picture = self._pictures.new(reply, self._theme)
+            tile.picture.update(reply)
+        if tile.picture is not None:
+            tile.picture.draw(area)
+        self._draw_caption(surface.subsurface(0, height - caption, width, caption), tile)
+        if len(self._tiles) > 1 and tile is self._tiles[self._selected]:
             pygame.draw.rect(surface, self._palette.accent, surface.get_rect(), self._theme.px(2))
 
-    def _draw_caption(self, band: pygame.Surface, stand: Stand) -> None:
-        """Under the picture: who drives, and how; the score."""
-        theme, view = self._theme, self._view(stand)
+    def _draw_caption(self, band: pygame.Surface, tile: GameTile) -> None:
+        """Draw the driver, the score and the action below the picture."""
+        theme, status = self._theme, self._status_of(tile)
         height, margin = band.get_height(), theme.px(MARGIN / 2)
-        band.fill(CAPTION_GROUND)
-        action = view.action if view.by_person is None else view.by_person
-        end = self._draw_inputs(band, action, band.get_width() - margin)
+        band.fill(CAPTION_BACKGROUND)
+        end = self._draw_action(band, status.action, band.get_width() - margin)
         x = margin
-        for text, colour in self._caption(view, stand):
+        for text, colour in self._caption(status, tile):
             if x + theme.width(text, TEXT_SMALL) > end - margin:
                 continue
             words = theme.text(text, TEXT_SMALL, colour)
             band.blit(words, (x, (height - words.get_height()) // 2))
             x += words.get_width() + margin * 2
 
-    def _caption(self, view: GameView, stand: Stand) -> ColouredWords:
-        """In the order of their weight: what has no room is left out."""
+    def _caption(self, status: GameStatus, tile: GameTile) -> ColouredWords:
+        """Return the texts of the caption, most important first; those without room are left out."""
         palette = self._palette
-        if view.by_person is not None:
-            driver: tuple[str, Colour] = ("You have the wheel", palette.accent)
+        if status.human_action is not None:
+            driver: tuple[str, Colour] = ("You drive", palette.accent)
         else:
-            driver = (f"{view.driver} drives" if view.driver else "Nobody drives", palette.text)
-        game = (f"Game {stand.game_id}", palette.faint)
-        if view.moment is None:
-            return game, ("was lost, and starts again" if view.loss else "is about to start", palette.faint)
-        told = view.moment.telemetry
-        score = f"score {told['total_reward']:.{1 if abs(told['total_reward']) >= 10.0 else 3}f}"
-        when = f"episode {view.moment.episode}, step {told['steps']}"
-        return game, driver, (score, palette.faint), (when, palette.faint)
+            driver = (f"{status.driver} drives" if status.driver else "No driver", palette.text)
+        game = (f"Game {tile.game_id}", palette.faint)
+        if status.snapshot is None:
+            return game, ("restarting after a crash" if status.loss_message else "not started", palette.faint)
+        telemetry = status.snapshot.telemetry
+        total = telemetry["total_reward"]
+        score = f"score {total:.{1 if abs(total) >= 10.0 else 3}f}"
+        progress = f"episode {status.snapshot.episode}, step {telemetry['steps']}"
+        return game, driver, (score, palette.faint), (progress, palette.faint)
 
-    def _draw_inputs(self, band: pygame.Surface, action: Action, right: int) -> int:
-        """A bar that goes left and right for the wheel and one for each pedal; returns where they begin [px]."""
+    def _draw_action(self, band: pygame.Surface, action: Action, right: int) -> int:
+        """Draw a bar for the steering wheel and one for each pedal; return their left edge [px]."""
         theme, palette = self._theme, self._palette
         width, height = theme.px(BAR_WIDTH), theme.px(BAR_HEIGHT)
         y = (band.get_height() - height) // 2
@@ -294,17 +291,8 @@ class GamesWindow:
         return x
 
 
-def wait_for_frame(due: float) -> float:
-    """Sleep until the next picture is due; returns when that was."""
-    now = time.perf_counter()
-    due = max(due + FRAME, now - FRAME)
-    if due > now:
-        time.sleep(due - now)
-    return due
-
-
 def check_display() -> None:
-    """Raise if there is nothing to open a window on."""
+    """Raise RacerError if there is no display."""
     try:
         start_video()
     except NoDisplayError as error:
@@ -314,8 +302,8 @@ def check_display() -> None:
 
 
 def show(server: GamesServer, game_ids: range, started: Callable[[Address], None]) -> None:
-    """Serve and show these games until the window is closed, or SIGINT or SIGTERM comes."""
-    sys.setswitchinterval(SWITCH_INTERVAL)  # clients do not wait for drawing
+    """Serve and show these games until the window is closed, or until SIGINT or SIGTERM."""
+    sys.setswitchinterval(SWITCH_INTERVAL)  # clients do not wait while the window draws
     window = GamesWindow(server, game_ids, SettingsFile(data_folder()).load())
 
     def close_window() -> None:
@@ -324,11 +312,11 @@ def show(server: GamesServer, game_ids: range, started: Callable[[Address], None
     with ended_by_signals(close_window):
         serving = ServerThread(server, started)
         serving.start()
-        due = time.perf_counter()
+        pacer = FixedStepClock.pacing(FRAME_RATE)
         try:
             while window.is_open and serving.is_alive():
                 window.run_frame(serving.is_playing)
-                due = wait_for_frame(due)
+                pacer.wait()
         finally:
             window.close()
             server.stop()
@@ -338,26 +326,26 @@ def show(server: GamesServer, game_ids: range, started: Callable[[Address], None
 
 
 class ServerThread(Thread):
-    """Runs a server until it is told to stop.
+    """Runs a server until it is stopped.
 
-    is_playing: whether its games are there.
-    problem: why it ended, if nobody told it to.
+    is_playing: whether the games are set up.
+    problem: exception that ended the server, if any.
     """
 
     def __init__(self, server: GamesServer, started: Callable[[Address], None]) -> None:
         super().__init__(name="games-server")
-        self._server, self._say_where = server, started
+        self._server, self._when_set_up = server, started
         self.is_playing = False
         self.problem: BaseException | None = None
 
     def run(self) -> None:
         try:
-            asyncio.run(self._server.serve(self._say_started))
+            asyncio.run(self._server.serve(self._on_started))
         except BaseException as problem:
             self.problem = problem
         finally:
             self.is_playing = False
 
-    def _say_started(self, address: Address) -> None:
-        self._say_where(address)
+    def _on_started(self, address: Address) -> None:
+        self._when_set_up(address)
         self.is_playing = True

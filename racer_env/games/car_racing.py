@@ -85,20 +85,20 @@ class CarRacingGame:
     """CarRacing as a game backend."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self._env = UndrawnCarRacing()
+        self.env = UndrawnCarRacing()
         self._seed = seed
 
     def restart(self) -> None:
         """Begin an episode; the seed determines the first track and, through the generator, all later ones."""
-        self._env.reset(seed=self._seed)
+        self.env.reset(seed=self._seed)
         self._seed = None
 
     def tick(self, action: Action) -> TickResult:
-        _, reward, terminated, truncated, info = self._env.step(np.array(action))
+        _, reward, terminated, truncated, info = self.env.step(np.array(action))
         return TickResult(float(reward), bool(terminated), bool(truncated), info)
 
     def telemetry(self) -> dict[str, Any]:
-        env, car = self._env, self._env.car
+        env, car = self.env, self.env.car
         assert car is not None, "an episode has begun"
         hull = car.hull
         (x, y), (vx, vy) = hull.position, hull.linearVelocity
@@ -116,13 +116,13 @@ class CarRacingGame:
         }
 
     def frame(self) -> bytes:
-        return self._env.observation().tobytes()
+        return self.env.observation().tobytes()
 
     def draw_data(self, width: int, height: int) -> DrawData:
         """Draw an image with the aspect ratio of the environment's window that fits, at most at its full size."""
         scale = min(1.0, width / car_racing.WINDOW_W, height / car_racing.WINDOW_H)
         size = max(1, round(scale * car_racing.WINDOW_W)), max(1, round(scale * car_racing.WINDOW_H))
-        return DrawData(PIXELS, *size, self._env.image(size).tobytes())
+        return DrawData(PIXELS, *size, self.env.image(size).tobytes())
 
 
 def prepare_drawing() -> None:

@@ -1,4 +1,4 @@
-"""Real games servers, as processes of their own."""
+"""Fixtures: real games servers in processes of their own."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ import pytest
 from tests.servers import RunningServer, running_server
 
 SHORT = 40
-"""Ticks of an episode of the shared server: at 50 a second, somewhat less than a second."""
+"""Length of an episode of the shared server [ticks]; at 50 ticks/s, less than a second."""
 
 RunningGames = RunningServer
 StartGames = Callable[..., AbstractContextManager[RunningGames]]
@@ -21,7 +21,7 @@ def running_games(folder: Path, *arguments: str) -> AbstractContextManager[Runni
 
 @pytest.fixture(scope="session")
 def games(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGames]:
-    """Four short CarRacing games, shared by all tests that do them no harm."""
+    """Start a server with four CarRacing games of short episodes, shared by all tests that leave it running."""
     pytest.importorskip("Box2D")
     arguments = ("--num-games", "4", "--max-steps", str(SHORT), "--seed", "3", "--verbose", "1")
     with running_games(tmp_path_factory.mktemp("games"), *arguments) as running:
@@ -32,6 +32,6 @@ def games(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGames]:
 
 @pytest.fixture
 def start_games(tmp_path: Path) -> StartGames:
-    """Starts servers with other settings: `with start_games("--num-games", "2") as games:`."""
+    """Return a function that starts servers with other options: `with start_games("--num-games", "2") as games:`."""
     pytest.importorskip("Box2D")
     return lambda *arguments: running_games(tmp_path, *arguments)

@@ -1,4 +1,4 @@
-"""A client as existing ones are: a socket, JSON of the standard library, and the messages that every server knows."""
+"""A minimal client: a socket, the standard library's JSON, and the messages that every server has."""
 
 import base64
 import json
@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-REPLY_SECONDS = 30.0
+REPLY_TIMEOUT = 30.0
 STATE_KEYS = {"type", "game_id", "telemetry", "frame", "frame_shape", "reward", "done", "info"}
 FRAME_BYTES = 96 * 96 * 3
 
 
 class PlainPlayer:
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), REPLY_SECONDS)
+        self.socket = socket.create_connection(("127.0.0.1", port), REPLY_TIMEOUT)
         self._lines = self.socket.makefile("rb")
         self.handshake = self.read()
 
     def send(self, message: Any) -> None:
-        """Bytes as they are, anything else as JSON."""
+        """Send bytes unchanged, and anything else as JSON."""
         line = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
         self.socket.sendall(line)
 
@@ -46,14 +46,14 @@ class PlainPlayer:
         return self._state({"type": "RESET", "game_id": game_id})
 
     def refusal(self, message: Any) -> str:
-        """What the server has against a message."""
+        """Send an invalid message and return the text of the ERROR."""
         reply = self.ask(message)
         assert reply.keys() == {"type", "message"}, reply
         assert reply["type"] == "ERROR"
         return str(reply["message"])
 
-    def is_sent_away(self) -> bool:
-        """Whether the server closes the connection."""
+    def is_disconnected(self) -> bool:
+        """Return whether the server closes the connection."""
         try:
             return not self._lines.read()
         except ConnectionError:

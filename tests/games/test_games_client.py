@@ -1,11 +1,10 @@
-"""RacingGameClient on servers as they exist, and on servers that break what was agreed."""
+"""RacingGameClient with plain servers, and with servers that break the protocol."""
 
 import _thread
 import base64
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 
 from racer_env.errors import ActionError, BridgeError, ContractError
 from racer_env.games import RacingGameClient
-from racer_env.games.protocol import ServerError, stats_of
+from racer_env.games.protocol import ServerError, parse_stats
 
 FRAME = np.arange(96 * 96 * 3, dtype=np.uint8).tobytes()
 TELEMETRY = {
@@ -25,8 +24,8 @@ TELEMETRY = {
 Distortion = Callable[[dict[str, Any]], Any]
 
 
-class OldGamesServer:
-    """Knows the plain messages and nothing else, and one client: an unknown message or game is its end."""
+class PlainServer:
+    """Server with the plain messages only, for one client; an unknown message or game ends it."""
 
     def __init__(self, distort: Distortion = lambda message: message, games: int = 3) -> None:
         self._distort, self._games = distort, games
@@ -75,8 +74,8 @@ def state(game_id: int = 0, **changes: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def old_games(distort: Distortion = lambda message: message, games: int = 3) -> Iterator[OldGamesServer]:
-    server = OldGamesServer(distort, games)
+def plain_server(distort: Distortion = lambda message: message, games: int = 3) -> Iterator[PlainServer]:
+    server = PlainServer(distort, games)
     try:
         yield server
     finally:
@@ -84,18 +83,18 @@ def old_games(distort: Distortion = lambda message: message, games: int = 3) -> 
 
 
 @contextmanager
-def asking(change: Distortion, **options: Any) -> Iterator[RacingGameClient]:
-    """A client of a server that changes every STATE that it sends."""
+def client_of(change: Distortion, **options: Any) -> Iterator[RacingGameClient]:
+    """Return a client of a server that changes every STATE that it sends."""
 
     def distort(message: dict[str, Any]) -> Any:
         return change(message) if message["type"] == "STATE" else message
 
-    with old_games(distort) as server, RacingGameClient("127.0.0.1", server.port, **options) as client:
+    with plain_server(distort) as server, RacingGameClient("127.0.0.1", server.port, **options) as client:
         yield client
 
 
-def test_an_existing_server_is_driven_without_anything_that_it_does_not_know() -> None:
-    with old_games() as server, RacingGameClient("127.0.0.1", server.port) as client:
+def test_a_plain_server_gets_only_plain_messages() -> None:
+    with plain_server() as server, RacingGameClient("127.0.0.1", server.port) as client:
         assert client.num_games == 3
         client.set_action({"steer": -0.5, "gas": 2.0, "brake": 0.0}, 1)
         client.set_action([0.1, 0.2, 0.3], 0)
@@ -108,7 +107,7 @@ def test_an_existing_server_is_driven_without_anything_that_it_does_not_know() -
         assert frame.tobytes() == FRAME
         assert (reward, done, info) == (-0.1, False, {})
         assert len(client.states()) == 3
-        with pytest.raises(BridgeError, match="does not tell how steadily"):
+        with pytest.raises(BridgeError, match="offers no tick statistics"):
             client.stats()
     server.thread.join(10)
     kinds = [request["type"] for request in server.requests]
@@ -121,13 +120,13 @@ def test_an_existing_server_is_driven_without_anything_that_it_does_not_know() -
     assert server.requests[3].keys() == {"type", "game_id"}
 
 
-def test_without_frames_an_existing_servers_pictures_are_left_alone() -> None:
-    with asking(lambda message: {**message, "frame": "no picture"}, frames=False) as client:
+def test_without_frames_those_of_a_plain_server_are_ignored() -> None:
+    with client_of(lambda message: {**message, "frame": "no picture"}, frames=False) as client:
         assert client.get_state(0).frame is None
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "expected"),
     [
         ({"reward": None}, "reward: a finite number expected"),
         ({"reward": True}, "reward: a finite number expected"),
@@ -148,61 +147,60 @@ def test_without_frames_an_existing_servers_pictures_are_left_alone() -> None:
         ({"type": "STAT"}, "type: STATE expected"),
     ],
 )
-def test_every_clause_of_the_contract_is_checked(changes: dict[str, Any], complaint: str) -> None:
-    with asking(lambda message: {**message, **changes}) as client, pytest.raises(ContractError, match=complaint):
+def test_every_field_of_a_state_is_checked(changes: dict[str, Any], expected: str) -> None:
+    with client_of(lambda message: {**message, **changes}) as client, pytest.raises(ContractError, match=expected):
         client.get_state(0)
 
 
 @pytest.mark.parametrize("name", ["telemetry", "frame", "reward", "done", "info"])
-def test_what_is_missing_is_named(name: str) -> None:
+def test_a_missing_field_is_named(name: str) -> None:
     def without(message: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in message.items() if key != name}
 
-    with asking(without) as client, pytest.raises(ContractError, match=f"{name}: missing"):
+    with client_of(without) as client, pytest.raises(ContractError, match=f"{name}: missing"):
         client.get_state(0)
 
 
 @pytest.mark.parametrize("line", [b"what?\n", b"[]\n", b"\n", b"NaN\n", b'{"type":"STATE","reward":NaN}\n'])
-def test_garbage_is_refused(line: bytes) -> None:
-    with asking(lambda message: line) as client, pytest.raises(ContractError):
+def test_invalid_json_is_refused(line: bytes) -> None:
+    with client_of(lambda message: line) as client, pytest.raises(ContractError):
         client.get_state(0)
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.0, True, None, "3", 10**9])
-def test_a_handshake_must_say_how_many_games_there_are(count: Any) -> None:
-    with old_games(lambda message: {**message, "num_games": count}) as server, pytest.raises(ContractError):
+def test_a_handshake_has_a_valid_number_of_games(count: Any) -> None:
+    with plain_server(lambda message: {**message, "num_games": count}) as server, pytest.raises(ContractError):
         RacingGameClient("127.0.0.1", server.port)
 
 
-def test_an_error_is_raised_with_what_the_server_says() -> None:
+def test_an_error_of_the_server_is_raised_with_its_message() -> None:
     refusal = {"type": "ERROR", "message": "not today"}
-    with asking(lambda message: refusal) as client, pytest.raises(ServerError, match="not today"):
+    with client_of(lambda message: refusal) as client, pytest.raises(ServerError, match="not today"):
         client.get_state(0)
 
 
-def test_a_server_that_does_not_answer_in_time_costs_the_connection() -> None:
-    with asking(lambda message: b"", timeout=0.2) as client:
+def test_the_connection_is_closed_after_a_timeout() -> None:
+    with client_of(lambda message: b"", timeout=0.2) as client:
         with pytest.raises(BridgeError, match=r"no reply .* within 0\.2 s"):
             client.get_state(0)
         with pytest.raises(BridgeError, match="is closed"):
             client.get_state(0)
 
 
-def test_the_time_is_for_the_whole_of_a_reply_however_much_of_it_comes() -> None:
+def test_the_timeout_is_for_the_whole_reply() -> None:
     def drip(connection: socket.socket) -> None:
-        for _ in range(20):
+        pause = threading.Event()
+        while not pause.wait(0.05):  # until the client closes the connection
             connection.sendall(b" ")
-            time.sleep(0.05)
-        connection.sendall(json.dumps(state(0)).encode() + b"\n")
 
     slow = pytest.raises(BridgeError, match=r"no reply .* within 0\.3 s")
     with answering(drip) as port, RacingGameClient(port=port, timeout=0.3) as client, slow:
         client.get_state(0)
 
 
-def test_a_reply_that_nobody_asked_for_costs_the_connection() -> None:
+def test_an_unrequested_reply_closes_the_connection() -> None:
     line = json.dumps(state(0, frame=None)).encode() + b"\n"
-    with asking(lambda message: line * 2) as client:
+    with client_of(lambda message: line * 2) as client:
         client.get_state(0)
         with pytest.raises(ContractError, match="nothing expected before a request"):
             client.get_state(0)
@@ -210,23 +208,23 @@ def test_a_reply_that_nobody_asked_for_costs_the_connection() -> None:
             client.get_state(0)
 
 
-def test_after_a_broken_contract_nothing_more_is_believed() -> None:
-    with asking(lambda message: b"what?\n" + json.dumps(state(0)).encode() + b"\n") as client:
+def test_the_connection_is_closed_after_an_invalid_reply() -> None:
+    with client_of(lambda message: b"what?\n" + json.dumps(state(0)).encode() + b"\n") as client:
         with pytest.raises(ContractError):
             client.get_state(0)
         with pytest.raises(BridgeError, match="is closed"):
             client.get_state(0)
 
 
-def test_after_an_error_of_the_server_the_connection_stays() -> None:
+def test_the_connection_stays_open_after_an_error_of_the_server() -> None:
     replies: list[Any] = [{"type": "ERROR", "message": "not today"}]
-    with asking(lambda message: replies.pop() if replies else message) as client:
+    with client_of(lambda message: replies.pop() if replies else message) as client:
         with pytest.raises(ServerError, match="not today"):
             client.get_state(0)
         assert client.get_state(0).reward == -0.1
 
 
-def test_ctrl_c_between_a_request_and_its_reply_costs_the_connection() -> None:
+def test_ctrl_c_during_a_request_closes_the_connection() -> None:
     interrupts = [_thread.interrupt_main]
 
     def interrupt(message: dict[str, Any]) -> dict[str, Any]:
@@ -234,7 +232,7 @@ def test_ctrl_c_between_a_request_and_its_reply_costs_the_connection() -> None:
             interrupts.pop()()
         return message
 
-    with asking(interrupt) as client:
+    with client_of(interrupt) as client:
         with pytest.raises(KeyboardInterrupt):
             client.get_state(0)
         with pytest.raises(BridgeError, match="is closed"):
@@ -242,18 +240,18 @@ def test_ctrl_c_between_a_request_and_its_reply_costs_the_connection() -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf")])
-def test_a_timeout_is_a_time(timeout: float) -> None:
+def test_a_timeout_is_a_positive_number(timeout: float) -> None:
     with pytest.raises(BridgeError, match="timeout must be a number of seconds above 0"):
         RacingGameClient(timeout=timeout)
 
 
-def test_what_newer_servers_say_of_a_state_is_there_beside_the_five() -> None:
+def test_additional_fields_of_a_state_are_attributes() -> None:
     more = {"truncated": True, "ended": 2, "episode": 7, "reward_since": 1.5, "human": False}
-    with asking(lambda message: {**message, **more}) as client:
+    with client_of(lambda message: {**message, **more}) as client:
         found = client.get_state(0)
         assert len(found) == 5
         assert {name: getattr(found, name) for name in more} == more
-    with old_games() as server, RacingGameClient(port=server.port) as client:
+    with plain_server() as server, RacingGameClient(port=server.port) as client:
         assert {getattr(client.get_state(0), name) for name in more} == {None}
 
 
@@ -263,8 +261,8 @@ STATS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_how_steadily_games_run_is_checked() -> None:
-    assert stats_of(STATS, 3) == STATS
+def test_tick_statistics_are_checked() -> None:
+    assert parse_stats(STATS, 3) == STATS
     for change in (
         {"hz": None},
         {"clients": -1},
@@ -276,18 +274,18 @@ def test_how_steadily_games_run_is_checked() -> None:
         {"type": "STATE"},
     ):
         with pytest.raises(ContractError):
-            stats_of({**STATS, **change}, 3)
+            parse_stats({**STATS, **change}, 3)
 
 
 @pytest.mark.parametrize("change", [{"hz": 0}, {"hz": "fast"}, {"game": 3}, {"frames": 1}, {"offers": "all"}])
-def test_all_of_a_handshake_is_checked(change: dict[str, Any]) -> None:
-    with old_games(lambda message: {**message, **change}) as server, pytest.raises(ContractError):
+def test_every_field_of_a_handshake_is_checked(change: dict[str, Any]) -> None:
+    with plain_server(lambda message: {**message, **change}) as server, pytest.raises(ContractError):
         RacingGameClient("127.0.0.1", server.port)
 
 
 @contextmanager
 def answering(answer: Callable[[socket.socket], None]) -> Iterator[int]:
-    """The port of a server that does this with every request."""
+    """Return the port of a server that handles every request with this function."""
 
     def serve() -> None:
         with suppress(OSError):
@@ -304,7 +302,7 @@ def answering(answer: Callable[[socket.socket], None]) -> Iterator[int]:
     thread.join(10)
 
 
-def test_a_server_that_is_not_there_or_goes() -> None:
+def test_a_server_that_does_not_run_or_closes_the_connection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(BridgeError, match="is the server running"):
@@ -313,7 +311,7 @@ def test_a_server_that_is_not_there_or_goes() -> None:
     def leave(message: dict[str, Any]) -> bytes:
         raise ConnectionError
 
-    with asking(leave) as client, pytest.raises(BridgeError, match="has gone"):
+    with client_of(leave) as client, pytest.raises(BridgeError, match="has closed the connection"):
         client.get_state(0)
 
 
@@ -332,8 +330,8 @@ def test_a_server_that_is_not_there_or_goes() -> None:
         (0, 10**400, 0),
     ],
 )
-def test_an_action_that_is_none_is_never_sent(action: Any) -> None:
-    with old_games() as server, RacingGameClient("127.0.0.1", server.port) as client:
+def test_an_invalid_action_is_never_sent(action: Any) -> None:
+    with plain_server() as server, RacingGameClient("127.0.0.1", server.port) as client:
         with pytest.raises(ActionError):
             client.set_action(action, 0)
         for game_id in (3, -1, True, 0.0, None):

@@ -1,13 +1,13 @@
-"""A game: the latest action in every tick, episodes that start again, ends that are kept."""
+"""A game applies the latest action in every tick, restarts episodes and keeps their ends."""
 
 from typing import Any
 
-from racer_env.games.game import Game, Outcome, Sight
+from racer_env.games.game import DrawData, Game, TickResult
 from racer_env.games.worker_protocol import Action
 
 
 class Corridor:
-    """Each tick is worth the gas; the end is 5 ahead."""
+    """Game backend whose reward is the gas; an episode ends after a distance of 5."""
 
     def __init__(self) -> None:
         self.place, self.starts, self.drawn = 0.0, 0, 0
@@ -17,10 +17,10 @@ class Corridor:
         self.place = 0.0
         self.starts += 1
 
-    def tick(self, action: Action) -> Outcome:
+    def tick(self, action: Action) -> TickResult:
         self.actions.append(action)
         self.place += action[1]
-        return Outcome(action[1], terminated=self.place >= 5.0, info={"place": self.place})
+        return TickResult(action[1], terminated=self.place >= 5.0, info={"place": self.place})
 
     def telemetry(self) -> dict[str, Any]:
         return {"place": self.place}
@@ -29,8 +29,8 @@ class Corridor:
         self.drawn += 1
         return bytes([round(self.place)])
 
-    def sight(self, width: int, height: int) -> Sight:
-        return Sight("pixels", width, height, b"")
+    def draw_data(self, width: int, height: int) -> DrawData:
+        return DrawData("pixels", width, height, b"")
 
 
 def started(max_steps: int = 100, frames: bool = True) -> tuple[Game, Corridor]:
@@ -40,7 +40,7 @@ def started(max_steps: int = 100, frames: bool = True) -> tuple[Game, Corridor]:
     return game, corridor
 
 
-def test_the_latest_action_is_applied_in_every_tick_and_stays_through_restarts() -> None:
+def test_the_latest_action_is_applied_in_every_tick_and_survives_restarts() -> None:
     game, corridor = started()
     game.tick()
     game.action = (0.5, 1.0, 0.0)
@@ -60,9 +60,9 @@ def test_an_episode_that_ends_is_kept_and_the_next_one_begins() -> None:
     assert not end.truncated
     assert not end.by_reset
     assert end.frame == "BQ=="
-    assert end.moment.telemetry == {"place": 5.0, "steps": 5, "total_reward": 5.0}
-    assert (end.moment.episode, end.moment.reward, end.moment.info) == (1, 1.0, {"place": 5.0})
-    now = game.moment()
+    assert end.snapshot.telemetry == {"place": 5.0, "steps": 5, "total_reward": 5.0}
+    assert (end.snapshot.episode, end.snapshot.reward, end.snapshot.info) == (1, 1.0, {"place": 5.0})
+    now = game.snapshot()
     assert now.telemetry == {"place": 0.0, "steps": 0, "total_reward": 0.0}
     assert (now.game_id, now.episode, now.reward, now.info) == (2, 2, 0.0, {})
 
@@ -75,7 +75,7 @@ def test_an_episode_of_full_length_is_truncated() -> None:
     assert end.truncated
 
 
-def test_a_restart_breaks_an_episode_off_only_if_it_had_begun_to_move() -> None:
+def test_a_restart_ends_an_episode_only_if_it_had_a_tick() -> None:
     game, _ = started()
     assert game.restart() is None
     game.tick()
@@ -83,11 +83,11 @@ def test_a_restart_breaks_an_episode_off_only_if_it_had_begun_to_move() -> None:
     assert end is not None
     assert end.truncated
     assert end.by_reset
-    assert end.moment.episode == 2
-    assert game.moment().episode == 3
+    assert end.snapshot.episode == 2
+    assert game.snapshot().episode == 3
 
 
-def test_a_frame_is_drawn_once_in_a_tick_and_not_at_all_if_nobody_may_ask() -> None:
+def test_a_frame_is_drawn_once_per_tick_and_never_without_frames() -> None:
     game, corridor = started()
     assert game.frame() == game.frame() == "AA=="
     game.action = (0.0, 2.0, 0.0)

@@ -1,4 +1,4 @@
-"""What clients send is checked before anything is done with it."""
+"""Requests of clients are checked."""
 
 import json
 from typing import Any
@@ -19,17 +19,19 @@ def action(**changes: Any) -> dict[str, Any]:
     return {"type": "SET_ACTION", "game_id": 2, "action": values}
 
 
-def test_right_messages() -> None:
-    assert parse(action()) == SetAction(2, (0.5, 1.0, 0.25))
+def test_valid_requests() -> None:
+    request = parse(action())
+    assert isinstance(request, SetAction)
+    assert (request.game_id, request.clamped) == (2, (0.5, 1.0, 0.25))
     assert parse({"type": "GET_STATE", "game_id": 0}) == GetState(0, frame=True)
     assert parse({"type": "GET_STATE", "game_id": 0, "frame": False}) == GetState(0, frame=False)
     assert parse({"type": "RESET", "game_id": 1, "more": "ignored"}) == Reset(1, frame=True)
-    assert parse({"type": "GET_STATES"}) == GetStates((0, 1, 2), frame=True)
-    assert parse({"type": "GET_STATES", "game_ids": [2, 0], "frame": False}) == GetStates((2, 0), frame=False)
+    assert parse({"type": "GET_STATES"}) == GetStates(frame=True)
+    assert parse({"type": "GET_STATES", "game_ids": [2, 0], "frame": False}) == GetStates([2, 0], frame=False)
 
 
-def test_actions_beyond_their_range_are_clamped() -> None:
-    assert parse(action(steer=-7, gas=1e300, brake=-0.1)).action == (-1.0, 1.0, 0.0)
+def test_actions_are_clamped() -> None:
+    assert parse(action(steer=-7, gas=1e300, brake=-0.1)).clamped == (-1.0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("value", [None, "1", True, [1], {}])
@@ -41,7 +43,7 @@ def test_an_action_is_three_numbers(value: Any) -> None:
         parse({"type": "SET_ACTION", "game_id": 0, "action": value})
 
 
-def test_numbers_that_are_none_are_refused() -> None:
+def test_infinite_numbers_are_refused() -> None:
     for number in (b"NaN", b"Infinity", b"-Infinity", b"1e999"):
         line = b'{"type":"SET_ACTION","game_id":0,"action":{"steer":%s,"gas":0,"brake":0}}\n' % number
         with pytest.raises(MessageError, match=r"not JSON|finite number"):
@@ -50,13 +52,13 @@ def test_numbers_that_are_none_are_refused() -> None:
 
 @pytest.mark.parametrize("game_id", [3, -1, 10**30, True, 0.0, "0", None, [0]])
 @pytest.mark.parametrize("kind", ["GET_STATE", "RESET", "SET_ACTION", "GET_STATES"])
-def test_a_game_that_is_not_there(kind: str, game_id: Any) -> None:
+def test_an_unknown_game_is_refused(kind: str, game_id: Any) -> None:
     message = {**action(), "type": kind, "game_id": game_id, "game_ids": [0, game_id]}
     with pytest.raises(MessageError, match="game_id: a whole number from 0 to 2 expected"):
         parse(message)
 
 
-def test_what_is_missing_is_named() -> None:
+def test_a_missing_field_is_named() -> None:
     with pytest.raises(MessageError, match="game_id: missing"):
         parse({"type": "GET_STATE"})
     with pytest.raises(MessageError, match="action: missing"):
@@ -66,24 +68,24 @@ def test_what_is_missing_is_named() -> None:
 
 
 @pytest.mark.parametrize("message", [[], 1, None, "GET_STATE", {}, {"type": None}, {"type": "get_state"}, {"type": []}])
-def test_what_is_no_message(message: Any) -> None:
+def test_other_json_is_refused(message: Any) -> None:
     with pytest.raises(MessageError, match=r"a JSON object, not|type: one of"):
         parse(message)
 
 
 @pytest.mark.parametrize("line", [b"\n", b"{\n", b"\xff\xfe\n", b'{"type":"GET_STATE","game_id":0}}\n', b"[" * 5000])
-def test_what_is_no_json(line: bytes) -> None:
+def test_invalid_json_is_refused(line: bytes) -> None:
     with pytest.raises(MessageError, match="not JSON"):
         parse_request(line, NUM_GAMES)
 
 
-def test_deep_nesting_is_a_mistake_like_others() -> None:
+def test_deep_nesting_is_refused() -> None:
     for depth in (100, 500, 990, 1020):
         line = b'{"type":' + b"[" * depth + b"]" * depth + b"}\n"
         with pytest.raises(MessageError):
             parse_request(line, NUM_GAMES)
 
 
-def test_games_named_twice_are_refused() -> None:
-    with pytest.raises(MessageError, match="each game can be asked for once"):
+def test_a_game_named_twice_is_refused() -> None:
+    with pytest.raises(MessageError, match="each game can be requested once"):
         parse({"type": "GET_STATES", "game_ids": [1, 1]})

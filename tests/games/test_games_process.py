@@ -1,4 +1,4 @@
-"""How the server starts, or says why not, and how it and its workers end, whatever is killed."""
+"""Start and end of the server process and its workers."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.bridge.watching import eventually
 from tests.games.conftest import StartGames
 from tests.games.plain_player import PlainPlayer, plain_player
 
-SECONDS_TO_END = 10.0
+STOP_TIMEOUT = 10.0
 on_linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes as Linux lists them")
 
 ATTEMPTS = """
@@ -26,13 +26,13 @@ import contextlib, io, json, os, sys
 from racer_viewer.cli import main
 
 def attempt(arguments):
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
         try:
             code = main(["games", *arguments])
         except SystemExit as end:
             code = end.code
-    return code, said.getvalue()
+    return code, errors.getvalue()
 
 found = [attempt(arguments) for arguments in json.loads(sys.argv[1])]
 sys.modules["Box2D"] = None  # as where it is not installed
@@ -51,19 +51,19 @@ def workers_of(pid: int) -> list[int]:
     return found
 
 
-def is_there(pid: int) -> bool:
-    """A process that is not a zombie."""
+def is_running(pid: int) -> bool:
+    """Return whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
 
 
-def test_what_cannot_be_started_is_one_line(tmp_path: Path) -> None:
+def test_a_failed_start_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("Box2D")
     (tmp_path / "Box2D.py").write_text("import no_such_part_of_it")
-    with socket.create_server(("127.0.0.1", 0)) as somebody:
-        port = somebody.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         cases = {
             ("--port", str(port)): rf"port {port} on 127.0.0.1 is taken; (\d+) is free: --port \1",
             ("--host", "no.such.host.invalid"): "cannot listen on no.such.host.invalid:5555",
@@ -87,10 +87,10 @@ def test_what_cannot_be_started_is_one_line(tmp_path: Path) -> None:
         )
     assert run.returncode == 0, run.stderr
     *results, without_box2d, broken_box2d = json.loads(run.stdout)
-    for (code, said), reason in zip(results, cases.values(), strict=True):
+    for (code, errors), reason in zip(results, cases.values(), strict=True):
         assert code == 2
-        *warnings, line = said.splitlines()
-        assert re.search(reason, line), said
+        *warnings, line = errors.splitlines()
+        assert re.search(reason, line), errors
         assert all("warning: " in warning for warning in warnings)
     assert without_box2d[0] == 2
     assert 'needs Box2D, which is not installed: pip install "racer-viewer[games]", or --game Racer' in without_box2d[1]
@@ -103,7 +103,7 @@ def test_what_cannot_be_started_is_one_line(tmp_path: Path) -> None:
 
 @on_linux
 @pytest.mark.slow
-def test_a_worker_that_dies_is_replaced_and_its_games_go_on(start_games: StartGames) -> None:
+def test_a_worker_that_dies_is_replaced_and_its_games_restart(start_games: StartGames) -> None:
     with start_games("--num-games", "2", "--render", "none") as games, plain_player(games.port) as player:
         with plain_player(games.port) as other:
             for each in (player, other):
@@ -113,40 +113,40 @@ def test_a_worker_that_dies_is_replaced_and_its_games_go_on(start_games: StartGa
             before = player.state(0)["episode"]
             victim = workers_of(games.process.pid)[0]
             os.kill(victim, signal.SIGKILL)
-            eventually(lambda: not is_there(victim), "it is gone")
+            eventually(lambda: not is_running(victim), "the worker has exited")
             for each in (player, other):
-                said = _errors(each)
-                assert len(set(said)) == len(said), "each loss is told once; on one core, both games are in one process"
-                for line in said:
+                losses = _losses(each)
+                assert len(set(losses)) == len(losses), "each loss is reported once; one worker may run both games"
+                for line in losses:
                     assert re.search(r"game \d was lost and starts again: worker process \d ended \(signal 9\)", line)
                 each.state(0)
                 each.state(1)
-        eventually(lambda: player.state(0)["telemetry"]["speed"] > 3.0, "it drives on with the action that it had", 60)
+        eventually(lambda: player.state(0)["telemetry"]["speed"] > 3.0, "the last action stays in effect", 60)
         assert player.state(0)["episode"] >= before
         children = workers_of(games.process.pid)
         assert victim not in children
         assert games.end() == 0
-        eventually(lambda: not any(map(is_there, children)), "all workers have ended")
-        assert "ended (signal 9); its games start again" in games.log.read_text()
+        eventually(lambda: not any(map(is_running, children)), "all workers have ended")
+        assert "ended (signal 9); restarting its games" in games.log.read_text()
 
 
-def _errors(player: PlainPlayer) -> list[str]:
-    """Ask for both games until one says that it was lost."""
-    said: list[str] = []
+def _losses(player: PlainPlayer) -> list[str]:
+    """Query both games until at least one is reported as lost; return the errors."""
+    errors: list[str] = []
 
     def ask() -> bool:
         replies = [player.ask({"type": "GET_STATE", "game_id": game_id}) for game_id in (0, 1)]
-        said.extend(reply["message"] for reply in replies if reply["type"] == "ERROR")
-        return bool(said)
+        errors.extend(reply["message"] for reply in replies if reply["type"] == "ERROR")
+        return bool(errors)
 
     eventually(ask, "an ERROR")
-    return said
+    return errors
 
 
 @on_linux
-@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_a_server_that_is_told_to_end_says_goodbye_and_leaves_nothing_behind(
-    start_games: StartGames, how: signal.Signals
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_server_that_gets_a_signal_informs_its_clients_and_leaves_no_process(
+    start_games: StartGames, signal_number: signal.Signals
 ) -> None:
     with start_games("--num-games", "2") as games:
         client, silent = RacingGameClient(port=games.port), RacingGameClient(port=games.port)
@@ -155,14 +155,14 @@ def test_a_server_that_is_told_to_end_says_goodbye_and_leaves_nothing_behind(
         assert len(children) >= 1
         begin = time.monotonic()
         for _ in range(3):
-            games.process.send_signal(how)
+            games.process.send_signal(signal_number)
         assert games.process.wait(20) == 0
-        assert time.monotonic() - begin < SECONDS_TO_END
+        assert time.monotonic() - begin < STOP_TIMEOUT
         for each in (client, silent):
-            with pytest.raises(BridgeError, match=r"the server is shutting down|has gone"):
+            with pytest.raises(BridgeError, match=r"the server is shutting down|has closed the connection"):
                 each.get_state(0)
             each.close()
-        eventually(lambda: not any(map(is_there, children)), "all workers have ended")
+        eventually(lambda: not any(map(is_running, children)), "all workers have ended")
         log = games.log.read_text()
         assert re.search(r"2 games at [\d.]+.* of 50 ticks/s; ticks are late by .* skipped", log)
         assert "Traceback" not in log
@@ -170,10 +170,10 @@ def test_a_server_that_is_told_to_end_says_goodbye_and_leaves_nothing_behind(
 
 @on_linux
 @pytest.mark.slow
-def test_workers_end_by_themselves_when_the_server_is_killed(start_games: StartGames) -> None:
+def test_workers_exit_when_the_server_is_killed(start_games: StartGames) -> None:
     with start_games("--num-games", "2") as games, plain_player(games.port) as player:
         player.state(0)
         children = workers_of(games.process.pid)
         games.process.kill()
         games.process.wait()
-        eventually(lambda: not any(map(is_there, children)), "all workers have ended")
+        eventually(lambda: not any(map(is_running, children)), "all workers have ended")

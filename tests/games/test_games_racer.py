@@ -1,4 +1,4 @@
-"""The racer as a game is a car of the engine."""
+"""Racer-v0 as a game is a car of the engine."""
 
 import numpy as np
 import pytest
@@ -18,27 +18,27 @@ def test_it_is_a_car_of_the_simulation(track: Track) -> None:
     for tick in range(200):
         action = (0.3 * np.sin(tick / 20.0), 0.8, 0.0)
         result = simulation.step([action])
-        outcome = game.tick(action)
-        assert outcome.reward == result.rewards[0]
-        assert outcome.terminated == result.terminated[0]
-    car, told = simulation.cars[0], game.telemetry()
-    assert (told["car_x"], told["car_y"], told["car_angle"]) == (car["x"], car["y"], car["heading"])
-    assert (told["car_vx"], told["car_vy"], told["speed"]) == (car["vx"], car["vy"], car["speed"])
-    assert told["car_angular_vel"] == car["yaw_rate"]
-    assert (told["tiles_visited"], told["total_tiles"]) == (car["lap_gates"], len(track.gates))
-    assert told["lap_time"] == pytest.approx(200 / 60)
-    assert told["best_lap_time"] is None
-    assert told["observation"] == result.observations[0].tolist()
-    sight = game.sight(800, 600)
-    assert sight.kind == "car"
-    assert np.frombuffer(sight.content, CAR)["x"] == car["x"]
+        result_of_game = game.tick(action)
+        assert result_of_game.reward == result.rewards[0]
+        assert result_of_game.terminated == result.terminated[0]
+    car, telemetry = simulation.cars[0], game.telemetry()
+    assert (telemetry["car_x"], telemetry["car_y"], telemetry["car_angle"]) == (car["x"], car["y"], car["heading"])
+    assert (telemetry["car_vx"], telemetry["car_vy"], telemetry["speed"]) == (car["vx"], car["vy"], car["speed"])
+    assert telemetry["car_angular_vel"] == car["yaw_rate"]
+    assert (telemetry["tiles_visited"], telemetry["total_tiles"]) == (car["lap_gates"], len(track.gates))
+    assert telemetry["lap_time"] == pytest.approx(200 / 60)
+    assert telemetry["best_lap_time"] is None
+    assert telemetry["observation"] == result.observations[0].tolist()
+    data = game.draw_data(800, 600)
+    assert data.kind == "car"
+    assert np.frombuffer(data.content, CAR)["x"] == car["x"]
 
 
-def test_it_ends_after_standing_still_and_never_by_its_length(track: Track) -> None:
+def test_an_episode_ends_after_standing_still_and_has_no_length_limit(track: Track) -> None:
     game = RacerGame(track)
-    outcomes = [game.tick((0.0, 0.0, 0.0)) for _ in range(180)]
-    assert [outcome.terminated for outcome in outcomes] == [False] * 179 + [True]
-    assert outcomes[-1].info == {"stood_still": True}
+    results = [game.tick((0.0, 0.0, 0.0)) for _ in range(180)]
+    assert [result.terminated for result in results] == [False] * 179 + [True]
+    assert results[-1].info == {"stood_still": True}
     game.restart()
     assert not any(game.tick((0.0, 1.0 if tick % 100 < 50 else 0.0, 0.0)).truncated for tick in range(4000))
 

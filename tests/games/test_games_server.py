@@ -1,4 +1,4 @@
-"""The server, for real: a process, sockets, and clients of all sorts at the same time."""
+"""A real server process with several clients, valid and invalid, at the same time."""
 
 import json
 import random
@@ -12,24 +12,24 @@ import pytest
 
 from racer_env.bridge.net import Address
 from racer_env.games import RacingGameClient
-from racer_env.games.client_session import Limits
+from racer_env.games.client_session import SessionLimits
 from racer_env.games.server import GamesServer
-from racer_env.games.supervisor import Plan
+from racer_env.games.supervisor import GamesConfig
 from racer_viewer.games.window import ServerThread
 from tests.bridge.watching import eventually
-from tests.games.barrage import barrage, hostile_lines, stepping_neighbour
 from tests.games.conftest import SHORT, RunningGames, StartGames
+from tests.games.hostile_clients import busy_neighbour, hostile_lines, send_all
 from tests.games.plain_player import PlainPlayer, plain_player
 
 TELEMETRY = {
     "car_x", "car_y", "car_vx", "car_vy", "car_angle", "car_angular_vel", "speed", "wheel_speeds", "tiles_visited",
     "total_tiles", "steps", "total_reward",
 }  # fmt: skip
-LEAST_RATE = 25.0
-"""Of 50 ticks/s: others use this machine too."""
+MIN_RATE = 25.0
+"""Minimum tick rate, of 50 requested [1/s]; other programs use this machine too."""
 
 
-def test_a_client_that_knows_the_plain_messages_only(games: RunningGames) -> None:
+def test_a_client_with_the_plain_messages_only(games: RunningGames) -> None:
     with plain_player(games.port) as player:
         assert player.handshake["type"] == "HANDSHAKE"
         assert player.handshake["num_games"] == 4
@@ -40,10 +40,10 @@ def test_a_client_that_knows_the_plain_messages_only(games: RunningGames) -> Non
         player.act(0, gas=1.0)
         eventually(lambda: player.state(0)["telemetry"]["speed"] > 5.0, "the car drives")
         player.send({"type": "CLOSE"})
-        assert player.is_sent_away()
+        assert player.is_disconnected()
 
 
-def test_games_go_on_by_themselves_with_the_latest_action_of_whoever(games: RunningGames) -> None:
+def test_games_run_freely_with_the_latest_action_of_any_client(games: RunningGames) -> None:
     with plain_player(games.port) as one, plain_player(games.port) as other:
         one.reset(1)
         one.act(1, gas=1.0)
@@ -55,7 +55,7 @@ def test_games_go_on_by_themselves_with_the_latest_action_of_whoever(games: Runn
 
 
 def whole_episode(player: PlainPlayer, game_id: int) -> list[dict[str, Any]]:
-    """The states of an episode from a reset to its end; of another one if this process slept through that."""
+    """Return the states of an episode from a reset to its end; retry if an end was missed."""
     for _ in range(20):
         assert player.reset(game_id)["telemetry"]["steps"] == 0
         states = [player.state(game_id)]
@@ -63,10 +63,10 @@ def whole_episode(player: PlainPlayer, game_id: int) -> list[dict[str, Any]]:
             states.append(player.state(game_id))
         if states[-1]["ended"] == 1:
             return states
-    pytest.fail("every episode was slept through")
+    pytest.fail("an end was missed in every episode")
 
 
-def test_done_is_told_once_to_each_client_even_after_the_restart(games: RunningGames) -> None:
+def test_done_is_reported_once_to_each_client_even_after_the_restart(games: RunningGames) -> None:
     with plain_player(games.port) as quick, plain_player(games.port) as slow:
         slow.state(2)
         states = whole_episode(quick, 2)
@@ -76,25 +76,25 @@ def test_done_is_told_once_to_each_client_even_after_the_restart(games: RunningG
         assert last["frame"] is not None
         assert sum(state["reward_since"] for state in states) == pytest.approx(last["telemetry"]["total_reward"])
         assert quick.state(2)["episode"] > last["episode"]
-        told = slow.state(2)
-        assert told["done"]
-        assert told["episode"] >= last["episode"]
-        if told["episode"] == last["episode"]:
-            assert told["telemetry"] == last["telemetry"]
-            assert told["reward"] == last["reward"]
-        assert slow.state(2)["episode"] > told["episode"]
+        end = slow.state(2)
+        assert end["done"]
+        assert end["episode"] >= last["episode"]
+        if end["episode"] == last["episode"]:
+            assert end["telemetry"] == last["telemetry"]
+            assert end["reward"] == last["reward"]
+        assert slow.state(2)["episode"] > end["episode"]
 
 
-def test_a_reset_is_an_end_to_the_others(games: RunningGames) -> None:
+def test_a_reset_is_an_end_for_other_clients(games: RunningGames) -> None:
     with plain_player(games.port) as one, plain_player(games.port) as other:
 
-        def is_told_of_a_reset() -> bool:
+        def gets_the_reset() -> bool:
             other.state(2)
             one.reset(2)
             state = other.state(2)
             return bool((state["done"], state["truncated"], state["info"]) == (True, True, {"reset": True}))
 
-        eventually(is_told_of_a_reset, "the other one hears of the reset before that episode ends as well")
+        eventually(gets_the_reset, "the other client gets the reset before that episode ends as well")
 
 
 def test_all_states_come_in_one_round_trip_and_without_frames_if_wanted(games: RunningGames) -> None:
@@ -107,7 +107,7 @@ def test_all_states_come_in_one_round_trip_and_without_frames_if_wanted(games: R
 
 
 @pytest.mark.parametrize(
-    ("message", "why"),
+    ("message", "reason"),
     [
         ({"type": "GET_STATE", "game_id": 4}, "game_id: a whole number from 0 to 3 expected, got 4"),
         ({"type": "RESET", "game_id": True}, "game_id: a whole number from 0 to 3 expected, got True"),
@@ -119,18 +119,20 @@ def test_all_states_come_in_one_round_trip_and_without_frames_if_wanted(games: R
         ({"type": "FLY"}, "type: one of SET_ACTION"),
     ],
 )
-def test_a_mistake_gets_an_error_and_the_connection_stays(games: RunningGames, message: object, why: str) -> None:
+def test_an_invalid_message_gets_an_error_and_the_connection_stays_open(
+    games: RunningGames, message: object, reason: str
+) -> None:
     with plain_player(games.port) as player:
-        assert why in player.refusal(message)
+        assert reason in player.refusal(message)
         assert player.state(0)["type"] == "STATE"
 
 
-def test_a_line_without_end_is_told_and_closed(games: RunningGames) -> None:
+def test_a_line_without_end_closes_the_connection(games: RunningGames) -> None:
     with plain_player(games.port) as player, plain_player(games.port) as neighbour:
         player.send(b"x" * 65536)
         player.send(b"x" * 200_000)
         assert "65,536 bytes" in player.read()["message"]
-        assert player.is_sent_away()
+        assert player.is_disconnected()
         neighbour.state(0)
 
 
@@ -145,30 +147,30 @@ def test_a_message_that_comes_byte_by_byte_and_several_that_come_at_once(games: 
         assert kinds == ["STATE"] * 50 + ["ERROR", "STATE"]
 
 
-def test_who_goes_in_the_middle_of_something_harms_nobody(games: RunningGames) -> None:
+def test_a_client_that_disconnects_abruptly_affects_no_other(games: RunningGames) -> None:
     with plain_player(games.port) as neighbour:
         for ending in (b"", b'{"type":"GET_ST', b'{"type":"GET_STATE","game_id":0}\n' * 20):
             player = PlainPlayer(games.port)
-            player.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, no goodbye
+            player.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # reset the connection
             player.send(ending)
             player.close()
             neighbour.state(0)
 
 
-def test_who_reads_nothing_holds_up_nobody(games: RunningGames) -> None:
+def test_a_client_that_reads_nothing_delays_no_other(games: RunningGames) -> None:
     with plain_player(games.port) as deaf, plain_player(games.port) as neighbour:
         deaf.socket.settimeout(0.2)
         with suppress(TimeoutError):
             for _ in range(1000):
                 deaf.send(b'{"type":"GET_STATES"}\n' * 1000)
-            pytest.fail("it reads nothing, and yet everything is taken from it")
+            pytest.fail("the server accepts unlimited input from a client that reads nothing")
         begin = time.monotonic()
         for _ in range(10):
             neighbour.state(3)
         assert time.monotonic() - begin < 10.0
 
 
-def test_the_rate_holds_and_jitter_is_told(games: RunningGames) -> None:
+def test_the_tick_rate_holds_and_lateness_is_reported(games: RunningGames) -> None:
     with RacingGameClient(port=games.port, frames=False) as client:
         before = [state.telemetry["steps"] for state in client.states()]
         assert len(before) == 4
@@ -177,11 +179,11 @@ def test_the_rate_holds_and_jitter_is_told(games: RunningGames) -> None:
         assert (stats["hz"], stats["game"]) == (50.0, "CarRacing-v3")
         assert stats["clients"] >= 1
         for game in stats["games"]:
-            assert LEAST_RATE < game["rate"] < 60.0
+            assert MIN_RATE < game["rate"] < 60.0
             assert 0.0 <= game["late_ms"]["p50"] <= game["late_ms"]["p99"] <= game["late_ms"]["max"]
 
 
-def test_clients_beyond_the_limit_are_told(games: RunningGames) -> None:
+def test_clients_beyond_the_limit_are_refused(games: RunningGames) -> None:
     with ExitStack() as players:
         connected = 0
         while connected < 65:
@@ -191,16 +193,16 @@ def test_clients_beyond_the_limit_are_told(games: RunningGames) -> None:
             connected += 1
         assert connected <= 64
         assert "64 clients are connected, which is the limit" in player.handshake["message"]
-        assert player.is_sent_away()
-    eventually(lambda: _is_let_in(games.port), "there is room again")
+        assert player.is_disconnected()
+    eventually(lambda: _is_admitted(games.port), "there is room again")
 
 
-def _is_let_in(port: int) -> bool:
+def _is_admitted(port: int) -> bool:
     with plain_player(port) as player:
         return player.handshake["type"] == "HANDSHAKE"
 
 
-def test_a_flood_of_actions_harms_nobody(games: RunningGames) -> None:
+def test_many_actions_affect_no_other_client(games: RunningGames) -> None:
     line = json.dumps({"type": "SET_ACTION", "game_id": 3, "action": {"steer": 0, "gas": 0.2, "brake": 0}}).encode()
     with plain_player(games.port) as flooding, plain_player(games.port) as neighbour:
         sending = threading.Thread(target=flooding.send, args=((line + b"\n") * 10_000,))
@@ -212,65 +214,65 @@ def test_a_flood_of_actions_harms_nobody(games: RunningGames) -> None:
 
 
 def test_hundreds_of_hostile_messages(games: RunningGames) -> None:
-    with stepping_neighbour(games.port):
-        barrage(games.port, list(hostile_lines(1, 600)))
+    with busy_neighbour(games.port):
+        send_all(games.port, list(hostile_lines(1, 600)))
 
 
 @pytest.mark.slow
 def test_eight_thousand_hostile_messages(games: RunningGames) -> None:
-    with stepping_neighbour(games.port):
+    with busy_neighbour(games.port):
         for seed in range(2, 6):
-            barrage(games.port, list(hostile_lines(seed, 2000)))
+            send_all(games.port, list(hostile_lines(seed, 2000)))
 
 
-def test_noise_from_many_at_once(games: RunningGames) -> None:
+def test_random_bytes_from_many_clients(games: RunningGames) -> None:
     draw = random.Random(4)
-    with stepping_neighbour(games.port):
+    with busy_neighbour(games.port):
         for _ in range(40):
             with plain_player(games.port) as player:
                 player.send(draw.randbytes(draw.choice([1, 100, 5000])))
 
 
 @pytest.mark.slow
-def test_without_frames_they_are_null_and_a_game_starts_with_the_first_question(start_games: StartGames) -> None:
+def test_without_frames_they_are_null_and_a_game_starts_with_the_first_request(start_games: StartGames) -> None:
     with start_games("--render", "none", "--num-games", "2", "--hz", "20") as games, plain_player(games.port) as player:
         player.act(0, gas=1.0)
-        assert player.ask({"type": "GET_STATS"})["games"] == [], "an action starts nothing"
+        assert player.ask({"type": "GET_STATS"})["games"] == [], "an action starts no game"
         state = player.state(0)
         assert (state["frame"], state["telemetry"]["steps"], state["episode"]) == (None, 0, 1)
-        eventually(lambda: player.state(0)["telemetry"]["speed"] > 5.0, "the action counts from the first tick on")
+        eventually(lambda: player.state(0)["telemetry"]["speed"] > 5.0, "the action is applied from the first tick on")
         assert [game["game_id"] for game in player.ask({"type": "GET_STATS"})["games"]] == [0]
 
 
 @pytest.mark.slow
-def test_six_headless_games_hold_their_rate(start_games: StartGames) -> None:
+def test_six_games_without_frames_hold_their_rate(start_games: StartGames) -> None:
     with (
         start_games("--render", "none", "--num-games", "6") as games,
         RacingGameClient(port=games.port, frames=False) as client,
     ):
         client.states()
         eventually(lambda: min((each["ticks"] for each in client.stats()["games"]), default=0) > 250, "5 s", 60)
-        assert min(each["rate"] for each in client.stats()["games"]) > LEAST_RATE
+        assert min(each["rate"] for each in client.stats()["games"]) > MIN_RATE
 
 
 @pytest.mark.slow
-def test_where_the_table_is_full_who_has_been_silent_for_longest_goes() -> None:
-    plan = Plan("Racer-v0", 1, 50.0, 1000, 1, False)
-    server = GamesServer(Address(port=0), plan, Limits(clients=2, silent_seconds=0.05))
+def test_a_full_server_disconnects_the_client_that_is_silent_for_longest() -> None:
+    config = GamesConfig("Racer-v0", 1, 50.0, 1000, 1, False)
+    server = GamesServer(Address(port=0), config, SessionLimits(clients=2, silent_timeout=0.05))
     thread = ServerThread(server, lambda address: None)
     server.listen()
     thread.start()
     try:
         with plain_player(server.address.port) as silent, plain_player(server.address.port) as talking:
 
-            def lets_another_in() -> bool:
+            def admits_another() -> bool:
                 talking.state(0)
                 with plain_player(server.address.port) as newcomer:
                     return bool(newcomer.handshake["type"] == "HANDSHAKE")
 
-            eventually(lets_another_in, "a place is free")
+            eventually(admits_another, "a place is free")
             assert "silent for more than 0.05 s, and 2 clients are the limit" in silent.read()["message"]
-            assert silent.is_sent_away()
+            assert silent.is_disconnected()
             talking.state(0)
     finally:
         server.stop()
@@ -279,20 +281,22 @@ def test_where_the_table_is_full_who_has_been_silent_for_longest_goes() -> None:
 
 
 @pytest.mark.slow
-def test_the_racer_over_the_same_protocol(start_games: StartGames) -> None:
+def test_racer_games_use_the_same_protocol(start_games: StartGames) -> None:
     with start_games("--game", "Racer-v0", "--num-games", "2") as games, plain_player(games.port) as player:
         assert player.handshake["hz"] == 60.0
         first = player.state(1)
         assert first["frame"] is not None
         player.act(1, gas=1.0)
         eventually(lambda: player.state(1)["telemetry"]["speed"] > 50.0, "it drives")
-        eventually(lambda: player.state(0)["done"], "the other one stands still too long")
+        eventually(lambda: player.state(0)["done"], "the other car stands still for too long")
 
 
 @pytest.mark.slow
-def test_who_reads_nothing_for_long_is_disconnected() -> None:
+def test_a_client_that_reads_nothing_for_too_long_is_disconnected() -> None:
     pytest.importorskip("Box2D")
-    server = GamesServer(Address(port=0), Plan("CarRacing-v3", 1, 50.0, 1000, 1, True), Limits(unread_seconds=0.5))
+    server = GamesServer(
+        Address(port=0), GamesConfig("CarRacing-v3", 1, 50.0, 1000, 1, True), SessionLimits(unread_timeout=0.5)
+    )
     thread = ServerThread(server, lambda address: None)
     server.listen()
     thread.start()
@@ -302,7 +306,7 @@ def test_who_reads_nothing_for_long_is_disconnected() -> None:
             with suppress(ConnectionError):
                 for _ in range(200):
                     deaf.send(b'{"type":"GET_STATE","game_id":0}\n' * 100)
-            eventually(lambda: server.guest_count == 1, "it is gone", 60)
+            eventually(lambda: server.client_count == 1, "it is disconnected", 60)
             neighbour.state(0)
     finally:
         server.stop()

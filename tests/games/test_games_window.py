@@ -1,6 +1,5 @@
-"""The window of a games server: where games are in it, and a person at the wheel."""
+"""The window of a games server: its layout, and driving a game in it."""
 
-import time
 from collections.abc import Callable
 
 import pygame
@@ -9,7 +8,7 @@ import pytest
 from racer_env.bridge.net import Address
 from racer_env.games import RacingGameClient
 from racer_env.games.server import GamesServer
-from racer_env.games.supervisor import Plan
+from racer_env.games.supervisor import GamesConfig
 from racer_viewer.games.window import GamesWindow, ServerThread, tiles
 from racer_viewer.settings import Settings
 from tests.bridge.watching import eventually
@@ -18,7 +17,7 @@ AREA = pygame.Rect(0, 26, 1280, 654)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 7, 12])
-def test_tiles_lie_in_the_window_beside_each_other(count: int) -> None:
+def test_tiles_fill_the_area_without_overlap(count: int) -> None:
     found = tiles(AREA, count, 1.25, 6)
     assert len(found) == count
     assert len({tile.size for tile in found}) == 1
@@ -41,11 +40,11 @@ def press(key: int, down: bool = True) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["CarRacing-v3", "Racer-v0"])
-def test_a_person_takes_the_wheel_and_hands_it_back(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_starts_and_stops_driving(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("Box2D")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     pygame.display.init()
-    server = GamesServer(Address(port=0), Plan(game, 2, 50.0, 1000, 1, True))
+    server = GamesServer(Address(port=0), GamesConfig(game, 2, 50.0, 1000, 1, True))
     server.listen()
     window = GamesWindow(server, range(2), Settings(window=(960, 540)))
     thread = ServerThread(server, lambda address: None)
@@ -55,29 +54,28 @@ def test_a_person_takes_the_wheel_and_hands_it_back(game: str, monkeypatch: pyte
     def until(condition: Callable[[], bool], what: str) -> None:
         def frame() -> bool:
             window.run_frame(thread.is_playing)
-            time.sleep(0.01)
             return condition()
 
         eventually(frame, what, 60)
 
     try:
-        until(lambda: thread.is_playing, "the games are there")
-        until(lambda: len(colours(window)) > 8, "something is to be seen")
+        until(lambda: thread.is_playing, "the games are set up")
+        until(lambda: len(colours(window)) > 8, "the games are drawn")
         with RacingGameClient(port=server.address.port, frames=False) as client:
             client.set_action((0.0, 0.0, 1.0), 1)
             press(pygame.K_TAB)
             press(pygame.K_t)
             press(pygame.K_UP)
-            until(lambda: client.get_state(1).telemetry["speed"] > 5.0, "it drives, whatever the client wants")
-            assert window.at_the_wheel
-            assert server.arcade.views[1].by_person is not None
-            assert server.arcade.views[0].by_person is None
+            until(lambda: client.get_state(1).telemetry["speed"] > 5.0, "the person overrides the client")
+            assert window.is_driving
+            assert server.supervisor.games[1].human_action is not None
+            assert server.supervisor.games[0].human_action is None
             press(pygame.K_UP, down=False)
             press(pygame.K_t)
-            until(lambda: server.arcade.views[1].by_person is None, "it is handed back")
-            until(lambda: client.get_state(1).telemetry["speed"] < 1.0, "the client's brake counts again")
+            until(lambda: server.supervisor.games[1].human_action is None, "the person has stopped driving")
+            until(lambda: client.get_state(1).telemetry["speed"] < 1.0, "the client brakes again")
         press(pygame.K_ESCAPE)
-        until(lambda: not window.is_open, "it is closed")
+        until(lambda: not window.is_open, "the window is closed")
     finally:
         server.stop()
         thread.join()

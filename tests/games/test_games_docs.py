@@ -1,4 +1,4 @@
-"""What docs/games.md says works as it stands there."""
+"""Commands, code and names in docs/games.md are correct."""
 
 import re
 import shlex
@@ -17,9 +17,9 @@ COMMANDS = [line for language, text in BLOCKS if language == "" for line in text
 SERVERS = [command for command in COMMANDS if command.startswith("racer-viewer games")]
 
 
-def test_there_are_commands_and_all_are_tried() -> None:
+def test_all_commands_are_tested() -> None:
     assert len(SERVERS) >= 3
-    assert set(COMMANDS) - set(SERVERS) == {"racer-viewer bench games"}, "which tests/bench tries"
+    assert set(COMMANDS) - set(SERVERS) == {"racer-viewer bench games"}, "tested in tests/bench"
 
 
 @pytest.mark.slow
@@ -59,24 +59,24 @@ def test_python_snippets_run(code: str, games: RunningGames) -> None:
         "ERROR",
     ],
 )
-def test_every_message_is_told_of(name: str) -> None:
+def test_every_message_is_documented(name: str) -> None:
     assert f'"type":"{name}"' in DOCUMENT
 
 
-def test_all_that_is_offered_is_told_of() -> None:
+def test_every_offer_is_documented() -> None:
     for name in protocol.OFFERS:
         assert f'"type":"{name}"' in DOCUMENT or f'"{name}":false' in DOCUMENT, name
 
 
 @pytest.mark.slow
-def test_every_field_of_a_state_is_told_of(games: RunningGames) -> None:
+def test_every_field_of_a_state_is_documented(games: RunningGames) -> None:
     with plain_player(games.port) as player:
         state = player.state(0)
     for name in (*state, *state["telemetry"]):
         assert f'"{name}"' in DOCUMENT or f"`{name}`" in DOCUMENT, name
 
 
-def test_help_knows_every_option_that_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_documented_option_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["games", "--help"])
     known = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Messages that nobody should send, and a well-behaved client beside those who do."""
+"""Clients that send invalid messages, and a well-behaved client beside them."""
 
 import json
 import random
@@ -23,35 +23,36 @@ FENCE = b'{"type":"FENCE"}\n'
 
 
 @contextmanager
-def stepping_neighbour(port: int) -> Iterator[None]:
-    """Asks and drives until the end of the block, and then complains of any error."""
-    enough = threading.Event()
+def busy_neighbour(port: int) -> Iterator[None]:
+    """Run a client that queries and drives during the block; raise if it gets any error."""
+    stopped = threading.Event()
     problems: list[BaseException] = []
-    asked = 0
+    rounds = 0
 
-    def step_on() -> None:
-        nonlocal asked
+    def keep_driving() -> None:
+        nonlocal rounds
         try:
             with RacingGameClient(port=port, frames=False) as client:
-                while not enough.is_set():
+                while not stopped.is_set():
                     client.set_action((0.0, 0.3, 0.0), 1)
                     assert len(client.states()) == 4
-                    asked += 1
+                    rounds += 1
         except BaseException as problem:
             problems.append(problem)
 
-    thread = threading.Thread(target=step_on)
+    thread = threading.Thread(target=keep_driving)
     thread.start()
     try:
         yield
     finally:
-        enough.set()
+        stopped.set()
         thread.join()
     assert not problems
-    assert asked > 3
+    assert rounds > 3
 
 
 def hostile_lines(seed: int, number: int) -> Iterator[bytes]:
+    """Yield valid messages with one random defect each, and random bytes."""
     draw = random.Random(seed)
     for _ in range(number):
         message = json.loads(json.dumps(draw.choice(VALID[:4] if draw.random() < 0.98 else VALID)))
@@ -71,8 +72,8 @@ def hostile_lines(seed: int, number: int) -> Iterator[bytes]:
         yield line + b"\n"
 
 
-def barrage(port: int, lines: list[bytes]) -> None:
-    """Send all without waiting; each gets at most one reply, and a fence after each tells which one."""
+def send_all(port: int, lines: list[bytes]) -> None:
+    """Send all lines without waiting; a FENCE after each line marks the end of its reply."""
     with plain_player(port) as player:
         lines = [line for line in lines if b'"CLOSE"' not in line]
         sender = threading.Thread(target=player.send, args=(b"".join(line + FENCE for line in lines),))

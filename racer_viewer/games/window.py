@@ -221,7 +221,9 @@ class GamesWindow:
         rate, late = min(each.rate for each in stats), max(each.late_p99 for each in stats)
         keeps_up = all(each.keeps_up for each in stats)
         speed = f"{rate:.1f} of {server.supervisor.config.hz:g} ticks/s"
-        words: ColouredWords = ((speed if keeps_up else f"too slow: {speed}", palette.text if keeps_up else palette.bad),)
+        words: ColouredWords = (
+            (speed if keeps_up else f"too slow: {speed}", palette.text if keeps_up else palette.bad),
+        )
         return left, (*words, (f"99 % late by less than {late:.1f} ms", palette.faint))
 
     def _draw_tile(self, surface: pygame.Surface, tile: GameTile) -> None:

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     logging.getLogger("racer_env.games").setLevel(logging.INFO if options.verbose else logging.WARNING)
     if options.render_all and options.render != "human":
         raise RacerError("--render-all needs a window: add --render human")
-    config = _plan(options)
+    config = _games_config(options)
     address = Address(options.host, options.port)
     if not is_loopback(address.host):
         warning = f"other machines can reach {address.host}, and this protocol has no password"
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _plan(options: argparse.Namespace) -> GamesConfig:
+def _games_config(options: argparse.Namespace) -> GamesConfig:
     from racer_env.errors import RacerError
     from racer_env.games.game import check_kind
     from racer_env.games.supervisor import GamesConfig

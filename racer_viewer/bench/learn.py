@@ -24,7 +24,7 @@ from racer_viewer.agents import load_agent
 from racer_viewer.bench.harness import describe_machine
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.training.sb3 import Model, QuieterNoise, make_env, make_model, save_checkpoint
+from racer_viewer.training.sb3 import LogStdLimitCallback, Model, make_env, make_model, save_checkpoint
 from racer_viewer.warmup import prepare_engine
 
 PACE = {"track-01": 7.22, "track-03": 17.82}
@@ -72,7 +72,7 @@ def learn(config: RunConfig, pace: float | None) -> Learned:
         watch = _Watch(model, env, load_circuit(config.tracks[0]), pace, Path(folder))
         callbacks: list[BaseCallback] = [watch]
         if config.algo == "ppo":
-            callbacks.append(QuieterNoise(config))
+            callbacks.append(LogStdLimitCallback(config))
         model.learn(config.timesteps, CallbackList(callbacks))
         return Learned(config.seed, watch.first_lap, watch.pace, watch.now())
 

@@ -21,8 +21,8 @@ from rich.table import Table
 
 from racer_viewer.bench.harness import describe_machine
 from racer_viewer.training.config import RunConfig, preset
-from racer_viewer.training.ray.cluster import ray_running
-from racer_viewer.training.ray.settings import RunnerSettings, Spread
+from racer_viewer.training.ray.cluster import ray_session
+from racer_viewer.training.ray.settings import RaySettings, RunnerSettings
 from racer_viewer.training.sb3 import make_env, make_model
 from racer_viewer.warmup import prepare_engine
 
@@ -80,7 +80,7 @@ def run(rounds: int, as_json: bool) -> int:
 def measure(rounds: int) -> Figures:
     config = replace(preset("ppo"), timesteps=NEVER)
     with ExitStack() as open_things:
-        open_things.enter_context(ray_running(None, sum(RUNNERS)))
+        open_things.enter_context(ray_session(None, sum(RUNNERS)))
         sb3 = open_things.enter_context(_sb3(config))
         on_ray = {runners: open_things.enter_context(_on_ray(config, runners)) for runners in RUNNERS}
         kinds: tuple[_Alone | _Spread, ...] = (sb3, *on_ray.values())
@@ -132,10 +132,10 @@ class _Spread:
         measured = self._iterations[1:]
         return Parts(
             steps_per_second=measured[0].steps / statistics.median(self.seconds),
-            driving=statistics.median(max(runner.seconds for runner in each.gathered) for each in measured),
+            driving=statistics.median(max(runner.seconds for runner in each.rollouts) for each in measured),
             gathering=statistics.median(each.gathering for each in measured),
             learning=statistics.median(each.learning for each in measured),
-            gathered_bytes=max(_sent(each) for each in measured[-1].gathered),
+            gathered_bytes=max(_sent(each) for each in measured[-1].rollouts),
             weights_bytes=_sent(self._algorithm.policy_state()),
         )
 
@@ -156,10 +156,10 @@ def _sb3(config: RunConfig) -> Iterator[_Alone]:
 
 @contextmanager
 def _on_ray(config: RunConfig, runners: int) -> Iterator[_Spread]:
-    from racer_viewer.training.ray.algorithm import algorithm_of
+    from racer_viewer.training.ray.algorithm import build_algorithm
 
-    spread = Spread(runners=runners)
-    with algorithm_of(config, spread, RunnerSettings(spread.of_one(config))) as algorithm:
+    settings = RaySettings(runners=runners)
+    with build_algorithm(config, settings, RunnerSettings(settings.runner_config(config))) as algorithm:
         yield _Spread(algorithm)
 
 

@@ -24,8 +24,7 @@ from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.bench.harness import describe_machine
 from racer_viewer.training.config import RunConfig, preset
-from racer_viewer.training.metrics import RacerMetricsCallback
-from racer_viewer.training.sb3 import Model, make_env, make_model
+from racer_viewer.training.sb3 import Model, RacerMetricsCallback, make_env, make_model
 from racer_viewer.warmup import prepare_engine
 
 RACER, CEILING, ONE_CAR = "RacerVectorEnv", "costs nothing", "one RacerEnv over WebSocket"

@@ -66,9 +66,9 @@ def _learn(where: Path, control: ControlServer, stopped: threading.Event) -> boo
         signal.signal(number, lambda number, frame: training.stop())
     if stopped.is_set():
         training.stop()
-    from racer_viewer.training.attended_run import learn_attended
+    from racer_viewer.training.controlled_run import learn_with_control
 
-    outcome = learn_attended(training, control)
+    outcome = learn_with_control(training, control)
     print(f"{'Finished' if outcome.finished else 'Stopped'} after {outcome.steps:,} steps", flush=True)
     return training.discarded
 
@@ -76,19 +76,14 @@ def _learn(where: Path, control: ControlServer, stopped: threading.Event) -> boo
 def _prepare(where: Path) -> Run:
     """Return the run, ready to train. Errors in its config are reported before torch is imported."""
     from racer_env.engine import load_circuit, warm_up
-    from racer_env.errors import RacerError
     from racer_viewer.training.config import load_run_config
     from racer_viewer.training.run_folder import CONFIG_FILE, folder_of
 
     for name in load_run_config(folder_of(where) / CONFIG_FILE).circuits:
         load_circuit(name)
     warm_up()
-    try:
-        from racer_viewer.training.run import Run
-    except ModuleNotFoundError as error:
-        raise RacerError(
-            f"training needs {error.name}, which is not installed: pip install 'racer-viewer[train]'"
-        ) from None
+    from racer_viewer.training.run import Run
+
     return Run.in_folder(where)
 
 

@@ -25,7 +25,7 @@ from racer_viewer.training.run_folder import latest_model
 
 if TYPE_CHECKING:
     from racer_viewer.modes.train.screen import TrainScreen
-    from racer_viewer.training.overseer import Progress as RunProgress
+    from racer_viewer.training.callbacks import Progress as RunProgress
 
 STDERR = 2
 """File descriptor of stderr."""

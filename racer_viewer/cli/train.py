@@ -18,7 +18,7 @@ from racer_viewer.runtime import can_train, command_hint, training_install_hint
 
 if TYPE_CHECKING:
     from racer_viewer.modes.screen import AppContext
-    from racer_viewer.training.run import Outcome, Run
+    from racer_viewer.training.run import Run, RunResult
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -141,25 +141,25 @@ def _make_run(options: argparse.Namespace) -> Run:
     config = run_config(options) if checkpoint is None else resumed_config(checkpoint.model, options.timesteps)
     prepare_engine()
     if options.engine == "ray":
-        from racer_viewer.training.ray.run import RayRun
-        from racer_viewer.training.ray.settings import DEFAULT_RUNNERS, Spread
+        from racer_viewer.training.ray.learner import ray_run
+        from racer_viewer.training.ray.settings import DEFAULT_RUNNERS, RaySettings
 
-        spread = Spread(options.address, options.runners or DEFAULT_RUNNERS, options.cars_per_runner)
+        ray = RaySettings(options.address, options.runners or DEFAULT_RUNNERS, options.cars_per_runner)
         cores = os.cpu_count() or 1
-        crowded = f" ({spread.runners} runners on {cores} cores: fewer are faster)" if spread.crowds(cores) else ""
+        crowded = f" ({ray.runners} runners on {cores} cores: fewer are faster)" if ray.oversubscribes(cores) else ""
         print(f"Starting Ray, which takes some seconds{crowded} ...", file=sys.stderr, flush=True)
-        return RayRun(config, runs, checkpoint, options.bridge, spread)
-    from racer_viewer.training.run import Run
+        return ray_run(config, runs, ray, checkpoint, options.bridge)
+    from racer_viewer.training.run import Run, make_sb3_learner
 
-    return Run(config, runs, checkpoint, options.bridge)
+    return Run(config, runs, checkpoint, partial(make_sb3_learner, bridge_url=options.bridge))
 
 
-def _learn(training: Run) -> Outcome:
+def _learn(training: Run) -> RunResult:
     from racer_viewer.cli.terminal import ProgressReport
-    from racer_viewer.training.attended_run import at_a_terminal, learn_attended
+    from racer_viewer.training.controlled_run import control_server, learn_with_control
 
-    with at_a_terminal(training) as orders, ProgressReport(training.config.timesteps) as report:
-        return learn_attended(training, orders, report)
+    with control_server(training) as server, ProgressReport(training.config.timesteps) as report:
+        return learn_with_control(training, server, report)
 
 
 def _ray_arguments(options: argparse.Namespace) -> list[object]:

@@ -54,15 +54,15 @@ def run(options: argparse.Namespace) -> int:
     if (options.address or "").startswith("ray://"):
         raise RacerError("a search must run on a machine of the cluster: start it there, with --address auto")
     from racer_viewer.cli.terminal import stop_on_signals
-    from racer_viewer.training.ray.settings import Spread
+    from racer_viewer.training.ray.settings import RaySettings
     from racer_viewer.training.ray.tune import NO_LAP, search
     from racer_viewer.warmup import prepare_engine
 
-    config = Spread().of_all(run_config(options))
+    config = RaySettings().run_config(run_config(options))
     for name in config.circuits:
         load_circuit(name)  # so that a wrong name is reported at once
     prepare_engine()
-    spread = None if options.runners is None else Spread(runners=options.runners)
+    settings = None if options.runners is None else RaySettings(runners=options.runners)
     folder = free_path(data_folder(options.data_dir) / "tune" / f"{config.algo}-{Path(config.tracks[0]).stem}")
     _make(folder)
     print(f"Searching; results are saved in {folder}", flush=True)
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
             _save(folder, trials, config)
 
     with stop_on_signals(lambda: None) as received:
-        trials = search(config, options.trials, spread, options.address, on_result, lambda: bool(received))
+        trials = search(config, options.trials, settings, options.address, on_result, lambda: bool(received))
     if not any(each.curve for each in trials):
         with suppress(OSError):
             folder.rmdir()

@@ -1,2 +1,1 @@
-"""Learning to drive, with stable-baselines3. What learns imports torch; `config`, `presets`, `saved` and what a
-window needs of `live` do not."""
+"""Training: configs, run folders, runs, learners and run monitors. Only `sb3`, `vec_env` and `ray` need torch."""

@@ -1,312 +1,306 @@
-"""Shows all learning cars to those who look at the swarm file.
-
-Does what viewers ask for, between two ticks of the learning cars.
-
-What a run tells while it learns: figures, laps, sectors, its first gate and first lap, and the policies it keeps."""
+"""Callbacks of a run: metrics, run log, policy log, checkpoints, evaluations, progress reports."""
 
 from __future__ import annotations
 
 import math
-import queue
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import KVWriter
-
-from racer_env.engine import CAR, TICKS_PER_SECOND, Simulation
+from racer_env.engine import Track
 from racer_env.errors import RacerError
-from racer_viewer.run_history import SWARM_CAR, Floats, Swarm
-from racer_viewer.training.car_feed import CarFeedWriter
-from racer_viewer.training.config import RunConfig
-from racer_viewer.training.control import DISCARD, LEFT, PACE, PAUSE, RESUME, SAVE, STOP, WEIGHTS, ControlServer
-from racer_viewer.training.lap_tracker import Spotter, tell
-from racer_viewer.training.metrics import RacerMetricsCallback, find_cars
-from racer_viewer.training.policy_log import PolicyLayout, PolicyLog, driving_tensors
-from racer_viewer.training.run_lock import Message
+from racer_viewer.agents import AgentError, load_agent
+from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
+from racer_viewer.training.learner import Callback, Learner
+from racer_viewer.training.metrics import DrivingMetrics, DrivingStats
+from racer_viewer.training.policy_log import PolicyLog
 from racer_viewer.training.run_log import RunLog
-from racer_viewer.training.sb3 import Model
 
-if TYPE_CHECKING:
-    from racer_viewer.training.run import Run
-
-MOST_PER_SECOND = 90.0
-"""Pictures of the swarm: every tick in real time, and enough for a window at any pace."""
-_LOOK_BACK = 2.0 * TICKS_PER_SECOND
-"""Ticks over which a car's reward is judged."""
-_QUICK, _SLOW = 0.05, 0.001
-"""How fast the scale of what is usual widens, and narrows, with every picture."""
-_LEAST_SPAN = 1e-6
+REPORT_INTERVAL = 0.5
+"""Time between two progress reports [s]."""
+EVALUATED_TRACKS = 8
+"""Maximum number of circuits of an evaluation; it takes the first circuits of the run."""
+EVALUATED_LAPS = 2
 
 
-class UsualRewards:
-    """How well cars do, from 0 to 1, among what was usual in the run so far."""
+@dataclass(frozen=True)
+class Progress:
+    """Progress of a run."""
 
-    def __init__(self) -> None:
-        self._low = self._high = math.nan
+    steps: int
+    total: int
+    steps_per_second: float
+    laps: int
+    best_lap: float | None
+    """Best lap time [s]; None before the first lap and in runs on several circuits."""
+    episodes: int
+    evaluation: tuple[Evaluation, ...]
+    """Latest evaluation."""
+    note: str = ""
+    """Event to report: a checkpoint, a new best policy, a problem."""
 
-    def judge(self, rewards: Floats) -> Floats:
-        """For the recent reward of every car; the tenth and the last tenth of them set the scale."""
-        ordered, tenth = np.sort(rewards), len(rewards) // 10
-        low, high = float(ordered[tenth]), float(ordered[-1 - tenth])
-        if math.isnan(self._low):
-            self._low, self._high = low, high
-        self._low += (low - self._low) * (_QUICK if low < self._low else _SLOW)
-        self._high += (high - self._high) * (_QUICK if high > self._high else _SLOW)
-        quality: Floats = (rewards - self._low) * (1.0 / max(self._high - self._low, _LEAST_SPAN))
-        np.maximum(quality, 0.0, out=quality)
-        np.minimum(quality, 1.0, out=quality)
-        return quality
+    @property
+    def seconds_left(self) -> float:
+        return (self.total - self.steps) / self.steps_per_second if self.steps_per_second else 0.0
 
 
-class SwarmCallback(BaseCallback):
-    """Writes the swarm after a tick, while somebody looks, but not more often than anyone can see.
+ProgressHandler = Callable[[Progress], None]
+TextHandler = Callable[[str], None]
 
-    metrics: must be called before this.
+
+class MetricsCallback(Callback):
+    """Records driving metrics."""
+
+    def __init__(self, metrics: DrivingMetrics) -> None:
+        self._metrics = metrics
+
+    def on_step(self, stats: DrivingStats) -> bool:
+        self._metrics.add(stats, self.learner.logger)
+        return True
+
+    def on_rollout_end(self) -> None:
+        self._metrics.end_rollout(self.learner.logger)
+
+
+class RunLogCallback(Callback):
+    """Writes laps, sector times, the first gate, the first lap and problems to the run log."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+
+    def on_step(self, stats: DrivingStats) -> bool:
+        log, steps = self._log, self.learner.steps
+        if stats.gate_passed and "first gate" not in log.known:
+            log.event("first gate", "First gate", steps)
+        if stats.laps:
+            log.laps(stats.laps, steps, stats.lap_circuits or None)
+            log_first_lap(log, steps, stats.laps[0], self._circuit_of(stats))
+        if stats.sectors:
+            log.sectors(stats.sectors, steps, stats.sector_circuits or None)
+        log.tick()
+        return True
+
+    def on_problem(self, text: str) -> None:
+        self._log.event("problem", text, self.learner.steps)
+
+    def _circuit_of(self, stats: DrivingStats) -> str:
+        """Return the circuit of the first lap; empty if unknown or if there is only one."""
+        circuits = self.learner.config.circuits
+        return circuits[stats.lap_circuits[0]] if stats.lap_circuits and len(circuits) > 1 else ""
+
+
+def log_first_lap(log: RunLog, steps: int, lap: float, circuit: str) -> None:
+    """Write the event of the first lap, unless it is in the log already."""
+    if "first lap" not in log.known:
+        log.event("first lap", f"First lap: {lap:.2f} s{f' on {circuit}' if circuit else ''}", steps)
+
+
+class PolicyLogCallback(Callback):
+    """Offers every new policy to the policy log, and writes the last one."""
+
+    def __init__(self, policies: PolicyLog) -> None:
+        self._policies = policies
+        self._offered = self._written = -1
+        """Number of updates of the policy that was offered last, and written last."""
+
+    def on_rollout_start(self) -> None:
+        updates = self.learner.updates
+        if updates != self._offered:
+            self._offered = updates
+            if self._policies.offer(self._record, self.learner.steps):
+                self._written = updates
+
+    def on_training_end(self) -> None:
+        if self.learner.updates != self._written:
+            self._policies.keep(self._record(), self.learner.steps)
+
+    def _record(self) -> bytes:
+        weights = self.learner.policy_weights()
+        return self._policies.layout.encode(weights.tensors, weights.obs_mean, weights.obs_var)
+
+
+class CheckpointCallback(Callback):
+    """Saves a checkpoint every `config.checkpoint_every` steps."""
+
+    def __init__(self, folder: Path, log: RunLog, steps: int, on_problem: TextHandler) -> None:
+        self._folder, self._log, self._on_problem = folder, log, on_problem
+        self._saved_steps = steps
+
+    def on_rollout_end(self) -> None:
+        every = self.learner.config.checkpoint_every
+        if every and self.learner.steps - self._saved_steps >= every:
+            self.save()
+
+    def save(self) -> None:
+        """Save a checkpoint now."""
+        self._saved_steps = steps = self.learner.steps
+        path = self._folder / f"{self.learner.config.name}_{steps}_steps.zip"
+        if save_model(self.learner, path, self._on_problem) is not None:
+            self._log.event("checkpoint", "Checkpoint saved", steps)
+
+
+class EvaluationCallback(Callback):
+    """Evaluates the policy every `config.evaluate_every` steps and at the end, and saves the best one.
+
+    steps: number of steps that the run continues from. is_discarded: whether to skip the last evaluation.
+    latest: latest evaluation. best: path of the best model so far.
     """
 
     def __init__(
         self,
-        writer: CarFeedWriter,
-        track_names: tuple[str, ...],
-        metrics: RacerMetricsCallback,
-        watched: Callable[[], bool],
+        folder: Path,
+        tracks: Sequence[Track],
+        log: RunLog,
+        steps: int,
+        on_note: TextHandler,
+        on_problem: TextHandler,
+        is_discarded: Callable[[], bool],
     ) -> None:
-        super().__init__()
-        self._writer, self._metrics, self._usual, self._watched = writer, metrics, UsualRewards(), watched
-        self._numbers = np.array([track_names.index(name) for name in track_names])
-        """A circuit that is there twice counts as its first."""
-        self._written = 0.0
+        self._folder, self._log = folder, log
+        self._tracks = tracks[:EVALUATED_TRACKS]
+        self._first_steps = self._evaluated_steps = steps
+        self._on_note, self._on_problem, self._is_discarded = on_note, on_problem, is_discarded
+        self.latest: tuple[Evaluation, ...] = ()
+        self.best: Path | None = None
+        self._best_score: Score = (len(self._tracks) + 1, 0.0)
+        self._best_laps: dict[str, float] = {}
+        """Best lap time [s] of any best policy, by circuit."""
 
-    def _on_training_start(self) -> None:
-        cars, count = find_cars(self.training_env), self.training_env.num_envs
-        simulation = getattr(cars.cars.batch, "simulation", None) if cars else None
-        assert isinstance(simulation, Simulation), "the swarm is shown of cars in this process"
-        self._rewards, self._episodes = np.zeros(count), np.zeros(count, np.int32)
-        self._rows, state = np.zeros(count, SWARM_CAR), simulation.cars.view(CAR, np.ndarray)
-        self._pairs = [(self._rows[name], state[name]) for name in ("x", "y", "heading", "speed", "lap")]
-        """Where to, and where from."""
-        self._tracks = state["track"]
-        self._show()
-
-    def _on_step(self) -> bool:
-        tick = self._metrics.tick
-        self._rewards += (tick.rewards - self._rewards) / _LOOK_BACK
-        if len(tick.ended):
-            self._episodes[tick.ended] += 1
-            self._rewards[tick.ended] = self._rewards.mean()
-        if self._watched() and time.monotonic() - self._written >= 1.0 / MOST_PER_SECOND:
-            self._show()
-        return True
-
-    def _show(self) -> None:
-        self._written = time.monotonic()
-        for there, here in self._pairs:
-            there[...] = here
-        rows = self._rows
-        rows["track"] = self._numbers[self._tracks]
-        rows["quality"], rows["episode"] = self._usual.judge(self._rewards), self._episodes
-        self._writer.write(Swarm(self.num_timesteps // len(rows), rows), self.num_timesteps)
-
-
-WAIT_SECONDS = 0.1
-"""At most until it is seen whether somebody still looks, or a signal came."""
-MOST_BEHIND = 0.1
-"""Seconds that a paced run catches up after an update, at full speed."""
-SLOWEST = 0.01
-"""Times real time."""
-
-
-class Conductor(BaseCallback):
-    """Pauses, paces, changes weights, saves and ends a run. May wait within a tick."""
-
-    def __init__(self, run: Run, orders: ControlServer) -> None:
-        super().__init__()
-        self._run, self._orders = run, orders
-        self._paused = False
-        self._ticks_per_second = math.inf
-        self._next_tick, self._paced_steps = 0.0, 0
-        self._answers: dict[str, Callable[[Message], None]] = {
-            PAUSE: self._pause,
-            RESUME: self._resume,
-            SAVE: lambda message: self._run.save_now(),
-            PACE: lambda message: self._set_pace(message["times"]),
-            WEIGHTS: self._set_weights,
-            STOP: lambda message: self._run.stop(),
-            DISCARD: lambda message: self._run.discard(),
-            LEFT: self._go_on_unseen,
-        }
-
-    def hear_the_rest(self) -> None:
-        """What was asked for after the last tick: of all that, only to discard the run can still be done."""
-        while not self._orders.queue.empty():
-            if self._orders.queue.get().get("do") == DISCARD:
-                self._run.discard()
-
-    def _on_step(self) -> bool:
-        while not self._orders.queue.empty():
-            self._answer(self._orders.queue.get())
-        self._end_if_abandoned()
-        if self._ticks_per_second < math.inf:
-            self._keep_pace()
-        while self._paused and not self._run.stopped:
-            self._wait(WAIT_SECONDS)
-        return True
-
-    def _keep_pace(self) -> None:
-        """Wait until the next tick is due. With Ray, many are driven between two calls."""
-        ticks = (self.num_timesteps - self._paced_steps) / self._run.config.num_cars
-        self._paced_steps = self.num_timesteps
-        self._next_tick = max(self._next_tick + ticks / self._ticks_per_second, time.monotonic() - MOST_BEHIND)
-        while not self._run.stopped and not self._paused and (left := self._next_tick - time.monotonic()) > 0.0:
-            if self._ticks_per_second == math.inf:
+    def on_training_start(self) -> None:
+        """Evaluate the best model of a run that is resumed: a new one must be better."""
+        best = self._path("best")
+        if self._first_steps and self.learner.config.evaluate_every and best.is_file():
+            try:
+                self.latest = self._drive(best)
+            except AgentError:
                 return
-            self._wait(min(left, WAIT_SECONDS))
+            self.best, self._best_score = best, score(self.latest)
+            self._update_best_laps()
 
-    def _wait(self, seconds: float) -> None:
-        """For an order, but not longer than this."""
-        try:
-            self._answer(self._orders.queue.get(timeout=seconds))
-        except queue.Empty:
-            self._end_if_abandoned()
+    def on_rollout_end(self) -> None:
+        every = self.learner.config.evaluate_every
+        if every and self.learner.steps - self._evaluated_steps >= every:
+            self._evaluated_steps = self.learner.steps
+            self._evaluate()
 
-    def _end_if_abandoned(self) -> None:
-        if self._orders.abandoned:
-            self._run.stop()
+    def on_training_end(self) -> None:
+        is_due = self.learner.config.evaluate_every and self.learner.steps > self._evaluated_steps
+        if is_due and not self._is_discarded():
+            self._evaluate()
 
-    def _answer(self, message: Message) -> None:
-        """One order. What cannot be done is told in the story, and the run goes on."""
-        try:
-            self._answers[message["do"]](message)
-        except (RacerError, KeyError, TypeError, ValueError) as error:
-            self._run.story.event("problem", f"could not do what was asked: {error}", self.num_timesteps)
+    def _path(self, suffix: str) -> Path:
+        return self._folder / f"{self.learner.config.name}_{suffix}.zip"
 
-    def _pause(self, message: Message) -> None:
-        if not self._paused:
-            self._paused = True
-            self._run.story.pause(self.num_timesteps)
+    def _drive(self, model: Path) -> tuple[Evaluation, ...]:
+        agent, rewards = load_agent(model), self.learner.config.rewards
+        return tuple(evaluate(agent.act, self._tracks, config=rewards, enough_laps=EVALUATED_LAPS))
 
-    def _resume(self, message: Message) -> None:
-        if self._paused:
-            self._paused = False
-            self._run.story.resume(self.num_timesteps)
+    def _evaluate(self) -> None:
+        """Save the policy and evaluate the saved model; copy it if it is the best so far."""
+        candidate = save_model(self.learner, self._path("latest"), self._on_problem)
+        if candidate is None:
+            return
+        self.latest = self._drive(candidate)
+        self._log_laps()
+        now = score(self.latest)
+        record = self.learner.logger.record
+        record("eval/clean_circuits", len(self.latest) - now[0])
+        for each in self.latest:
+            if each.best_flying is not None:
+                record(f"eval/lap_{each.track}", each.best_flying)
+        self._on_note(self._save_best(now) if now < self._best_score else "")
 
-    def _set_pace(self, times: Any) -> None:
-        self._ticks_per_second = math.inf if times is None else max(float(times), SLOWEST) * TICKS_PER_SECOND
-        self._next_tick, self._paced_steps = time.monotonic(), self.num_timesteps
-        self._orders.note_pace(None if times is None else self._ticks_per_second / TICKS_PER_SECOND)
+    def _save_best(self, now: Score) -> str:
+        """Save the best policy; return a note if it completes any circuit."""
+        self._best_score = now
+        self.best = save_model(self.learner, self._path("best"), self._on_problem)
+        faster = self._update_best_laps()
+        clean = len(self.latest) - now[0]
+        if not clean:
+            return ""
+        text = ", ".join(faster) or f"{clean} of {len(self.latest)} circuits without a fault"
+        self._log.event("best", f"New best: {text}", self.learner.steps)
+        return f"new best: {text}"
 
-    def _go_on_unseen(self, message: Message) -> None:
-        """Nobody waits for a picture any more: at full speed."""
-        self._set_pace(None)
-        self._resume(message)
+    def _log_laps(self) -> None:
+        """Write the laps to the run log; on long circuits no training episode contains a whole lap."""
+        circuits, steps = self.learner.config.circuits, self.learner.steps
+        for number, each in enumerate(self.latest):
+            laps = [lap for episode in each.episodes for lap in episode.flying_laps]
+            self._log.laps(laps, steps, [number] * len(laps))
+            if laps:
+                log_first_lap(self._log, steps, laps[0], circuits[number] if len(circuits) > 1 else "")
 
-    def _set_weights(self, message: Message) -> None:
-        self._run.change_weights(message["weights"], self.num_timesteps)
-
-
-class StoryFigures(KVWriter):
-    """Writes every figure of the logger into the story."""
-
-    def __init__(self, story: RunLog) -> None:
-        self._story = story
-
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        figures = {key: float(value) for key, value in key_values.items() if isinstance(value, float | int | np.number)}
-        self._story.update(figures, step)
-
-    def close(self) -> None:
-        """The story has more to tell."""
-
-
-class SturdyFigures(KVWriter):
-    """Another writer of figures, which a full disk makes silent instead of ending the run."""
-
-    def __init__(self, writer: KVWriter, on_problem: Callable[[str], None]) -> None:
-        self._writer, self._on_problem, self._failed = writer, on_problem, False
-
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        self._try(lambda: self._writer.write(key_values, key_excluded, step))
-
-    def close(self) -> None:
-        self._try(self._writer.close)
-
-    def _try(self, do: Callable[[], None]) -> None:
-        try:
-            do()
-        except OSError as error:
-            if not self._failed:
-                self._on_problem(f"could not write figures: {error.strerror or error}; the run goes on")
-            self._failed = True
+    def _update_best_laps(self) -> list[str]:
+        """Return the circuits with a new best lap, each with its time."""
+        laps = {each.track: each.best_flying for each in self.latest}
+        faster = {
+            name: lap for name, lap in laps.items() if lap is not None and lap < self._best_laps.get(name, math.inf)
+        }
+        self._best_laps.update(faster)
+        return [f"{name} {lap:.2f} s" for name, lap in faster.items()]
 
 
-@contextmanager
-def full_disk_in_threads() -> Iterator[None]:
-    """TensorBoard writes in a thread of its own; what ends that is told when the next figures are to be written."""
-    usual = threading.excepthook
+class ProgressCallback(Callback):
+    """Reports progress, stops the run on request, and fails if the run's folder is gone."""
 
-    def on_error(error: threading.ExceptHookArgs) -> None:
-        if not isinstance(error.exc_value, OSError):
-            usual(error)
+    def __init__(
+        self,
+        folder: Path,
+        log: RunLog,
+        metrics: DrivingMetrics,
+        evaluation: EvaluationCallback,
+        steps: int,
+        handler: ProgressHandler,
+        is_stopped: Callable[[], bool],
+    ) -> None:
+        self._folder, self._log, self._metrics, self._evaluation = folder, log, metrics, evaluation
+        self._first_steps, self._first_seconds = steps, log.seconds
+        self._handler, self._is_stopped = handler, is_stopped
+        self._best_lap: float | None = None
+        self._reported = 0.0
 
-    threading.excepthook = on_error
+    def on_step(self, stats: DrivingStats) -> bool:
+        if time.monotonic() - self._reported > REPORT_INTERVAL:
+            self.report()
+            if not self._folder.is_dir():
+                raise RacerError(f"{self._folder} was removed while the run was learning; nothing of it is left")
+        return not self._is_stopped()
+
+    def on_problem(self, text: str) -> None:
+        self.report(text)
+
+    def report(self, note: str = "") -> None:
+        """Report progress now."""
+        self._reported = time.monotonic()
+        steps, seconds = self.learner.steps, self._log.seconds - self._first_seconds
+        self._handler(
+            Progress(
+                steps,
+                self.learner.config.timesteps,
+                (steps - self._first_steps) / seconds if seconds else 0.0,
+                self._metrics.laps,
+                self._update_best_lap(),
+                self._metrics.episodes,
+                self._evaluation.latest,
+                note,
+            )
+        )
+
+    def _update_best_lap(self) -> float | None:
+        """Return the best lap of training cars and evaluations; on several circuits lap times do not compare."""
+        if len(self.learner.config.circuits) > 1:
+            return None
+        evaluated = self._evaluation.latest[0].best_flying if self._evaluation.latest else None
+        self._best_lap = min(filter(None, (self._best_lap, self._metrics.best_lap, evaluated)), default=None)
+        return self._best_lap
+
+
+def save_model(learner: Learner, path: Path, on_problem: TextHandler) -> Path | None:
+    """Save the learner's model; report a full disk instead of ending the run."""
     try:
-        yield
-    finally:
-        threading.excepthook = usual
-
-
-class Narrator(BaseCallback):
-    """Tells the story of a run, tick by tick.
-
-    metrics: must be called before this.
-    """
-
-    def __init__(self, config: RunConfig, story: RunLog, metrics: RacerMetricsCallback, keeper: PolicyLog) -> None:
-        super().__init__()
-        self._config, self._story, self._metrics, self._keeper = config, story, metrics, keeper
-        self._updates = self._kept = -1
-        """Of the policy that was seen last, and of the one that was kept last."""
-
-    def _on_training_start(self) -> None:
-        cars = find_cars(self.training_env)
-        assert cars is not None, "a run learns on an SB3VecEnv"
-        self._spotter = Spotter(self._config, cars)
-        self._spotter.start()
-
-    def _on_step(self) -> bool:
-        tell(self._spotter.tick(self._metrics.tick), self._story, self._config.circuits, self.num_timesteps)
-        self._story.tick()
-        return True
-
-    def _on_rollout_start(self) -> None:
-        updates = self.model._n_updates
-        if updates != self._updates:
-            self._updates = updates
-            if self._keeper.offer(self._record, self.num_timesteps):
-                self._kept = updates
-
-    def _on_training_end(self) -> None:
-        if self.model._n_updates != self._kept:
-            self._keeper.keep(self._record(), self.num_timesteps)
-
-    def _record(self) -> bytes:
-        return self._keeper.layout.encode(driving_tensors(self.model.policy.state_dict()), *_normalisation(self.model))
-
-
-def layout_of(config: RunConfig, model: Model) -> PolicyLayout:
-    """How the policies of a model are kept."""
-    env = model.get_vec_normalize_env()
-    assert env is not None, "a run normalises"
-    tensors = driving_tensors(model.policy.state_dict())
-    shapes: Mapping[str, tuple[int, ...]] = {name: tensor.shape for name, tensor in tensors.items()}
-    return PolicyLayout(config.algo, config.activation, float(env.clip_obs), float(env.epsilon), shapes)
-
-
-def _normalisation(model: Any) -> tuple[Any, Any]:
-    running = model.get_vec_normalize_env().obs_rms
-    return running.mean, running.var
+        return learner.save(path)
+    except OSError as error:
+        on_problem(f"could not save {path.stem}: {error.strerror or error}; the run goes on")
+        return None

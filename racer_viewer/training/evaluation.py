@@ -1,4 +1,4 @@
-"""How well a policy drives: laps, cleanliness and reward, over some episodes on each circuit."""
+"""Evaluation of a policy: lap times, faults and rewards over some episodes on each circuit."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Config, Simula
 from racer_env.engine.car import ROAD
 
 Policy = Callable[[NDArray[np.float32]], NDArray[np.float32]]
-"""Actions (N, 3) for observations (N, 14)."""
+"""Function from observations (N, 14) to actions (N, 3)."""
 
-ELSEWHERE = Start(arc=(0.0, 1.0), offset=(-0.3, 0.3), speed=(0.0, 60.0))
-"""Where all episodes but the first start: somewhere on the road, on its way."""
-LEAST_TICKS = 3000
-"""Of an episode. Existing agents' laps were measured over as many."""
-LEAST_LAPS, SLOW_SPEED = 2.5, 100.0
-"""For which an episode is long enough even at that speed [units/s], on circuits where the ticks above are not."""
+RANDOM_START = Start(arc=(0.0, 1.0), offset=(-0.3, 0.3), speed=(0.0, 60.0))
+"""Start of all episodes but the first: anywhere on the road, moving or not."""
+MIN_TICKS = 3000
+"""Minimum length of an episode [ticks]; published lap times were measured over as many."""
+MIN_LAPS, MIN_SPEED = 2.5, 100.0
+"""Laps that fit into an episode at this speed [units/s]; on long circuits this exceeds MIN_TICKS."""
 
 
 @dataclass(frozen=True)
-class Episode:
-    """One drive. Times in seconds; a flying lap is one that began at the start line at speed."""
+class EvaluatedEpisode:
+    """One episode. Times in seconds; a flying lap is one that began at the start line at speed."""
 
     standing_lap: float | None
     flying_laps: tuple[float, ...]
@@ -42,16 +42,16 @@ class Episode:
 
     @property
     def clean(self) -> bool:
-        """No touch of a wall and no tick off the road."""
+        """True if the car never touched a wall and never left the road."""
         return not self.wall_ticks and not self.off_track_ticks
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The episodes on one circuit; the first of them is from the standing start."""
+    """Episodes on one circuit; the first begins with a standing start."""
 
     track: str
-    episodes: tuple[Episode, ...]
+    episodes: tuple[EvaluatedEpisode, ...]
 
     @property
     def best_standing(self) -> float | None:
@@ -72,7 +72,7 @@ class Evaluation:
 
     @property
     def completion(self) -> float:
-        """Part of the episodes in which a whole lap was driven and the car never stopped."""
+        """Share of the episodes with a whole lap in which the car never came to a stop."""
         return float(np.mean([bool(each.laps) and not each.stopped for each in self.episodes]))
 
     @property
@@ -93,7 +93,7 @@ class Evaluation:
 
     @property
     def components(self) -> dict[str, float]:
-        """Of the mean reward of an episode."""
+        """Mean sum of each reward component in an episode."""
         means = np.mean([each.components for each in self.episodes], axis=0)
         return dict(zip((each.name for each in REWARD_COMPONENTS), means.tolist(), strict=True))
 
@@ -106,49 +106,51 @@ def evaluate(
     config: Config | None = None,
     enough_laps: int | None = None,
 ) -> list[Evaluation]:
-    """Drive on every track, all episodes of all tracks side by side, for as long as the longest circuit needs.
+    """Drive all episodes on all tracks in parallel, for the ticks that the longest circuit needs.
 
-    enough_laps: end when every car that still drives has so many: for a quick look while training.
+    enough_laps: laps of every car after which the evaluation ends early.
     """
-    log = _Log(len(tracks) * episodes)
-    ticks = max(LEAST_TICKS, *(int(LEAST_LAPS * track.length / SLOW_SPEED * TICKS_PER_SECOND) for track in tracks))
+    record = _Record(len(tracks) * episodes)
+    ticks = max(MIN_TICKS, *(int(MIN_LAPS * track.length / MIN_SPEED * TICKS_PER_SECOND) for track in tracks))
     rules = config or Config()
     config = msgspec.structs.replace(rules, episode=msgspec.structs.replace(rules.episode, max_steps=ticks))
     cars = Simulation(
-        [track for track in tracks for _ in range(episodes)], log.count, config, start=ELSEWHERE, seed=seed
+        [track for track in tracks for _ in range(episodes)], record.count, config, start=RANDOM_START, seed=seed
     )
     cars.start_from(Start())
-    cars.reset(np.arange(log.count) % episodes == 0)
+    cars.reset(np.arange(record.count) % episodes == 0)
     for _ in range(ticks):
         observations = cars.result.observations
         cars.step(policy(observations))
-        log.add(cars)
-        if log.over.all() or (enough_laps and (log.over | (log.lap_count >= enough_laps)).all()):
+        record.add(cars)
+        if record.over.all() or (enough_laps and (record.over | (record.lap_count >= enough_laps)).all()):
             break
     return [
         Evaluation(
             track.circuit.id if track.circuit else "",
-            tuple(log.episode(row, from_line=row % episodes == 0) for row in range(i * episodes, (i + 1) * episodes)),
+            tuple(
+                record.episode(row, from_line=row % episodes == 0) for row in range(i * episodes, (i + 1) * episodes)
+            ),
         )
         for i, track in enumerate(tracks)
     ]
 
 
 Score = tuple[int, float]
-"""Circuits without a clean flying lap, then the sum of laps or of what is missing: less is better."""
+"""Number of circuits without a clean flying lap, then the sum of lap times or of missing progress; lower is better."""
 
 
 def score(evaluations: Sequence[Evaluation]) -> Score:
-    """How good a policy is over some circuits: first that it laps them all cleanly, then how fast."""
+    """Rank a policy over some circuits: first by clean laps on all of them, then by lap times."""
     failed = [each for each in evaluations if not (each.clean and each.completion == 1.0 and each.best_flying)]
     if not failed:
         return 0, sum(each.best_flying or 0.0 for each in evaluations)
-    dirt = sum(each.wall_ticks + each.off_track_ticks for each in failed)
-    return len(failed), 0.001 * dirt - sum(each.components["progress"] for each in failed)
+    faults = sum(each.wall_ticks + each.off_track_ticks for each in failed)
+    return len(failed), 0.001 * faults - sum(each.components["progress"] for each in failed)
 
 
-class _Log:
-    """What the cars have done so far."""
+class _Record:
+    """Record of all cars."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -160,7 +162,7 @@ class _Log:
         self._components = np.zeros((count, len(REWARD_COMPONENTS)))
 
     def add(self, cars: Simulation) -> None:
-        """One tick more of every car that has not ended."""
+        """Add a tick of every car whose episode has not ended."""
         going = ~self.over
         result = cars.result
         self._ticks += going
@@ -174,10 +176,10 @@ class _Log:
         self._stopped |= going & result.terminated
         self.over |= result.terminated | result.truncated
 
-    def episode(self, row: int, from_line: bool) -> Episode:
+    def episode(self, row: int, from_line: bool) -> EvaluatedEpisode:
         laps = [ticks / TICKS_PER_SECOND for ticks in self._laps[row]]
         standing = laps.pop(0) if from_line and laps else None
-        return Episode(
+        return EvaluatedEpisode(
             standing,
             tuple(laps),
             int(self._ticks[row]),

@@ -1,12 +1,9 @@
-"""How long the learning cars take for each third of a lap.
-
-What there is to see of learning cars: their first gate, laps and sectors, and on which circuit each was driven."""
+"""Laps, sector times and gates of all training cars at once, tick by tick."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,45 +13,44 @@ from racer_env.bridge.interface import BatchStep
 from racer_env.engine import CAR, TICKS_PER_SECOND, Simulation, Track, load_circuit
 from racer_viewer.timing import SECTORS, sector_gates
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.metrics import Tick
-from racer_viewer.training.run_log import RunLog
-from racer_viewer.training.vec_env import SB3VecEnv
+from racer_viewer.training.metrics import DrivingStats, EpisodeTracker, StepInfo, step_info
 
+Rows = Sequence[int] | NDArray[np.int64]
 Times = list[float]
-"""[s] of each sector of a lap; NaN where unknown."""
+"""Time [s] of each sector of a lap; NaN where unknown."""
 UNKNOWN = -1
-"""Tick at which a car came into its sector, if it did not come in over the line of it."""
+"""Entry tick of a sector that the car did not enter at its first gate."""
 _NO_TIMES: Times = [math.nan] * SECTORS
-"""The same NaN each time, so that it equals itself in a list."""
+"""Row without times; all of them share one NaN object, so that lists of it compare equal."""
 
 
-class SectorTimes:
-    """Follows all cars at once. A lap's row has NaN for sectors that were not driven from line to line.
+class SectorTracker:
+    """Measures sector times of all cars. A lap's row has NaN for sectors that were not driven completely.
 
     from_line: whether episodes start on the start line, so that their first sector counts.
 
-    In most ticks no car comes into another sector: that is seen with few operations on arrays, the rest car by car.
+    In most ticks no car enters another sector; a few array operations find that out. The rest is done car by car.
     """
 
     def __init__(self, tracks: Sequence[Track], cars: int, from_line: bool) -> None:
-        self._most = max(len(track.gates) for track in tracks)
-        self._sector_at = np.concatenate([_sectors_of(len(track.gates), self._most) for track in tracks])
-        """By gate the sector that begins there or goes on, of one track after the other."""
-        self._begin = 0 if from_line else UNKNOWN
+        self._gate_count = max(len(track.gates) for track in tracks)
+        self._sector_at = np.concatenate([_sectors_by_gate(len(track.gates), self._gate_count) for track in tracks])
+        """Sector by gate, with `_gate_count` entries per track."""
+        self._entry_tick = 0 if from_line else UNKNOWN
         self._first_gate: NDArray[np.int64] = np.zeros(cars, np.int64)
-        """Where the gates of each car's track begin."""
+        """Index in `_sector_at` of the first gate of each car's track."""
         self._sector: NDArray[np.int64] = np.zeros(cars, np.int64)
         self._entered = [UNKNOWN] * cars
         self._times = [list(_NO_TIMES) for _ in range(cars)]
 
     def start(self, checkpoints: NDArray[Any], tracks: NDArray[Any] | None) -> None:
-        """All cars are at the beginning of an episode."""
+        """Start an episode for all cars."""
         self._start(range(len(self._entered)), checkpoints, tracks)
 
-    def tick(self, step: BatchStep, tracks: NDArray[Any] | None) -> Sequence[tuple[int, Times]]:
-        """After a step; the times [s] of laps that ended in it, or were given up, each with the row of its car.
+    def step(self, step: BatchStep, tracks: NDArray[Any] | None) -> Sequence[tuple[int, Times]]:
+        """Add a tick; return the row of the car and the times of every lap that ended or was abandoned in it.
 
-        tracks: number of each car's, now.
+        tracks: current track index of each car.
         """
         checkpoints, ticks = step.cars.checkpoint, step.cars.step_count
         ended: list[int] = step.ended.tolist() if len(step.ended) else []
@@ -86,104 +82,68 @@ class SectorTimes:
     def _start(self, rows: Sequence[int], checkpoints: NDArray[Any], tracks: NDArray[Any] | None) -> None:
         for row in rows:
             if tracks is not None:
-                self._first_gate[row] = tracks[row] * self._most
+                self._first_gate[row] = tracks[row] * self._gate_count
             self._sector[row] = self._sector_at[checkpoints[row] + self._first_gate[row]]
-            self._entered[row], self._times[row] = self._begin, list(_NO_TIMES)
+            self._entered[row], self._times[row] = self._entry_tick, list(_NO_TIMES)
 
 
-def _sectors_of(gates: int, most: int) -> NDArray[np.int64]:
-    return np.searchsorted(sector_gates(gates), np.arange(most), "right").astype(np.int64)
+def _sectors_by_gate(gates: int, size: int) -> NDArray[np.int64]:
+    return np.searchsorted(sector_gates(gates), np.arange(size), "right").astype(np.int64)
 
 
-Rows = Sequence[int] | NDArray[np.int64]
+class LapTracker:
+    """Collects the driving statistics of cars from the start of their first episodes.
 
-
-@dataclass(eq=False)
-class Sights:
-    """laps, sectors: times [s]. lap_circuits, sector_circuits: number of each one's among the run's; empty if unknown.
-    passed_a_gate: whether any car ever did.
+    simulation: the cars, if they are in this process. first: result of the reset of all cars. A bridge does not report
+    which car drives on which circuit: laps have no circuit, and there are no sector times, if a run has several.
     """
 
-    laps: list[float] = field(default_factory=list)
-    lap_circuits: list[int] = field(default_factory=list)
-    sectors: list[Times] = field(default_factory=list)
-    sector_circuits: list[int] = field(default_factory=list)
-    passed_a_gate: bool = False
-
-    def add(self, other: Sights) -> None:
-        self.laps += other.laps
-        self.lap_circuits += other.lap_circuits
-        self.sectors += other.sectors
-        self.sector_circuits += other.sector_circuits
-        self.passed_a_gate |= other.passed_a_gate
-
-
-class Spotter:
-    """Looks at all cars, tick by tick, from the beginning of their episodes on."""
-
-    def __init__(self, config: RunConfig, cars: SB3VecEnv) -> None:
-        self._config, self._cars = config, cars
-        self._numbers = np.array([config.circuits.index(name) for name in config.tracks])
-        """By the number of a track that of its circuit: some may be there twice."""
-        self._passed_a_gate = False
-
-    def start(self) -> None:
-        checkpoints = self._cars.last_step.cars.checkpoint
-        simulation: Simulation | None = getattr(self._cars.cars.batch, "simulation", None)
+    def __init__(self, config: RunConfig, simulation: Simulation | None, first: BatchStep) -> None:
+        self._config = config
+        self._cars = len(first.cars.checkpoint)
+        self._circuit_of_track = np.array([config.circuits.index(name) for name in config.tracks])
+        """Circuit index by track index; `config.tracks` may contain a circuit twice."""
         self._tracks = None if simulation is None else simulation.cars.view(CAR, np.ndarray)["track"]
-        self._circuits = self._circuits_now()
-        self._checkpoints = checkpoints.copy()
-        self._sectors = self._follow_sectors(simulation)
+        self._circuits = self._current_circuits()
+        self._checkpoints = first.cars.checkpoint.copy()
+        self._gate_passed = False
+        self._episodes = EpisodeTracker(self._cars)
+        self._sectors = self._make_sector_tracker(simulation)
         if self._sectors is not None:
-            self._sectors.start(checkpoints, self._tracks)
+            self._sectors.start(first.cars.checkpoint, self._tracks)
 
-    def tick(self, tick: Tick) -> Sights:
-        """tick: the latest one."""
-        step = self._cars.last_step
-        if not self._passed_a_gate:
-            self._look_for_gate(step.cars.checkpoint, tick.ended)
-        sights = Sights(tick.laps, passed_a_gate=self._passed_a_gate)
-        if tick.laps:
-            sights.lap_circuits = self._circuits_of(tick.lappers)
-        if self._sectors is not None and (laps := self._sectors.tick(step, self._tracks)):
-            sights.sectors = [times for _, times in laps]
-            sights.sector_circuits = self._circuits_of([row for row, _ in laps])
-        if len(tick.ended) and self._tracks is not None:
-            self._circuits = self._circuits_now()  # cars that begin anew may do so elsewhere
-        return sights
+    def step(self, step: BatchStep) -> DrivingStats:
+        """Add a tick and return its statistics."""
+        info = step_info(step)
+        stats = self._episodes.step(info)
+        stats.gate_passed = self._gate_passed or self._look_for_gate(step, info)
+        if info.lap_times:
+            stats.lap_circuits = self._circuits_of(info.lap_rows)
+        if self._sectors is not None and (laps := self._sectors.step(step, self._tracks)):
+            stats.sectors = [times for _, times in laps]
+            stats.sector_circuits = self._circuits_of([row for row, _ in laps])
+        if len(info.ended) and self._tracks is not None:
+            self._circuits = self._current_circuits()  # a new episode may be on another circuit
+        return stats
 
-    def _circuits_now(self) -> NDArray[np.int64] | None:
-        """Number of each car's circuit; a bridge does not say which, where there are several."""
+    def _current_circuits(self) -> NDArray[np.int64] | None:
         if self._tracks is not None:
-            return self._numbers.take(self._tracks)
-        return np.zeros(self._cars.num_envs, np.int64) if len(self._config.circuits) == 1 else None
+            return self._circuit_of_track.take(self._tracks)
+        return np.zeros(self._cars, np.int64) if len(self._config.circuits) == 1 else None
 
     def _circuits_of(self, rows: Rows) -> list[int]:
         circuits = self._circuits
         return [] if circuits is None else [int(circuits[row]) for row in rows]
 
-    def _follow_sectors(self, simulation: Simulation | None) -> SectorTimes | None:
-        """A bridge does not say which car is on which circuit: there it works for one only."""
+    def _make_sector_tracker(self, simulation: Simulation | None) -> SectorTracker | None:
         if simulation is None and len(self._config.tracks) > 1:
             return None
         tracks = simulation.tracks if simulation else [load_circuit(self._config.tracks[0])]
-        return SectorTimes(tracks, self._cars.num_envs, self._config.starts == "line")
+        return SectorTracker(tracks, self._cars, self._config.starts == "line")
 
-    def _look_for_gate(self, now: NDArray[np.integer], ended: NDArray[np.int64]) -> None:
-        took_one = now != self._checkpoints
-        took_one[ended] = False
-        self._checkpoints[...] = now
-        self._passed_a_gate = bool(took_one.any())
-
-
-def tell(sights: Sights, story: RunLog, circuits: Sequence[str], steps: int) -> None:
-    """circuits: names of the run's."""
-    if sights.passed_a_gate and "first gate" not in story.known:
-        story.event("first gate", "First gate", steps)
-    if sights.laps:
-        story.laps(sights.laps, steps, sights.lap_circuits or None)
-        if "first lap" not in story.known:
-            where = f" on {circuits[sights.lap_circuits[0]]}" if sights.lap_circuits and len(circuits) > 1 else ""
-            story.event("first lap", f"First lap: {sights.laps[0]:.2f} s{where}", steps)
-    if sights.sectors:
-        story.sectors(sights.sectors, steps, sights.sector_circuits or None)
+    def _look_for_gate(self, step: BatchStep, info: StepInfo) -> bool:
+        passed = step.cars.checkpoint != self._checkpoints
+        passed[info.ended] = False
+        self._checkpoints[...] = step.cars.checkpoint
+        self._gate_passed = bool(passed.any())
+        return self._gate_passed

@@ -1,125 +1,152 @@
-"""What a run records of the driving: reward components, lap times, completion."""
+"""Driving metrics of a run: reward components, lap times, completed episodes. Nothing here needs torch."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
-from racer_env.bridge.interface import COMPONENT_KEYS
+from racer_env.bridge.interface import COMPONENT_KEYS, BatchStep
 from racer_env.engine import TICKS_PER_SECOND
-from racer_viewer.training.vec_env import SB3VecEnv
 
 EPISODES = "racer/episodes_this_rollout"
-REMEMBERED_EPISODES = 100
-"""Over which episode rewards are averaged, as stable-baselines3 does."""
+EPISODE_WINDOW = 100
+"""Number of episodes over which rewards and lengths are averaged, as in stable-baselines3."""
 
 
-class Tick(NamedTuple):
-    """What one tick of all cars gave, as arrays with a row for each."""
+class StepInfo(NamedTuple):
+    """Result of one tick of all cars, one array row per car."""
 
     rewards: NDArray[np.float64]
     components: NDArray[np.float64]
-    laps: list[float]
-    """Times [s] of the laps that were completed in it."""
-    lappers: NDArray[np.int64]
-    """Rows of the cars that completed one."""
+    lap_times: list[float]
+    """Times [s] of the laps completed in this tick."""
+    lap_rows: NDArray[np.int64]
+    """Rows of the cars that completed a lap."""
     ended: NDArray[np.int64]
+    """Rows of the cars whose episode ended."""
+
+
+def step_info(step: BatchStep) -> StepInfo:
+    """Extract the metrics of a tick."""
+    rows = np.flatnonzero(step.finished_lap_ticks)
+    times = (step.finished_lap_ticks[rows] / TICKS_PER_SECOND).tolist() if len(rows) else []
+    return StepInfo(step.rewards, step.components, times, rows, step.ended)
 
 
 @dataclass(eq=False)
-class Driven:
-    """What cars drove: times [s] of their laps, and of the episodes that ended the rewards and lengths.
+class DrivingStats:
+    """Statistics of some ticks of all cars.
 
-    completed: of these episodes, how many had a lap.
+    steps: environment steps, summed over cars. components: sums of the reward components. laps: lap times [s].
+    lap_circuits: circuit index of each lap; empty if unknown. sectors: sector times [s] of laps, NaN where a sector was
+    not driven completely. sector_circuits: circuit index of each row of sectors; empty if unknown. returns, lengths:
+    reward and ticks of the episodes that ended. completed: how many of those episodes had a lap. gate_passed: whether
+    any car has passed a gate so far.
     """
 
+    steps: int = 0
+    components: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(COMPONENT_KEYS)))
     laps: list[float] = field(default_factory=list)
+    lap_circuits: list[int] = field(default_factory=list)
+    sectors: list[list[float]] = field(default_factory=list)
+    sector_circuits: list[int] = field(default_factory=list)
     returns: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     completed: int = 0
+    gate_passed: bool = False
 
-    def add(self, other: Driven) -> None:
+    def add(self, other: DrivingStats) -> None:
+        """Add the statistics of other ticks."""
+        self.steps += other.steps
+        self.components = self.components + other.components
         self.laps += other.laps
+        self.lap_circuits += other.lap_circuits
+        self.sectors += other.sectors
+        self.sector_circuits += other.sector_circuits
         self.returns += other.returns
         self.lengths += other.lengths
         self.completed += other.completed
+        self.gate_passed |= other.gate_passed
 
 
-class Episodes:
-    """Follows the episodes of cars from their beginning."""
+class EpisodeTracker:
+    """Sums rewards and ticks of every car's episode."""
 
     def __init__(self, cars: int) -> None:
         self._returns, self._lengths = np.zeros(cars), np.zeros(cars, np.int64)
         self._has_lapped = np.zeros(cars, np.bool_)
 
-    def tick(self, tick: Tick) -> Driven:
-        self._returns += tick.rewards
+    def step(self, info: StepInfo) -> DrivingStats:
+        """Add a tick; return its statistics without circuits and sectors."""
+        self._returns += info.rewards
         self._lengths += 1
-        driven = Driven(tick.laps)
-        if tick.laps:
-            self._has_lapped[tick.lappers] = True
-        rows = tick.ended
+        stats = DrivingStats(len(info.rewards), info.components.sum(axis=0), info.lap_times)
+        if info.lap_times:
+            self._has_lapped[info.lap_rows] = True
+        rows = info.ended
         if len(rows):
-            driven.returns, driven.lengths = self._returns[rows].tolist(), self._lengths[rows].tolist()
-            driven.completed = int(self._has_lapped[rows].sum())
+            stats.returns, stats.lengths = self._returns[rows].tolist(), self._lengths[rows].tolist()
+            stats.completed = int(self._has_lapped[rows].sum())
             self._returns[rows], self._lengths[rows], self._has_lapped[rows] = 0.0, 0, False
-        return driven
+        return stats
 
 
-class RacerMetricsCallback(BaseCallback):
-    """Records reward components every step, and at the end of a rollout what happened in it.
+class MetricsLogger(Protocol):
+    """Collector of the metrics of one update, with the interface of stable-baselines3's Logger."""
+
+    name_to_value: dict[str, float]
+
+    def record(self, key: str, value: Any) -> None:
+        """Set a metric."""
+
+    def record_mean(self, key: str, value: float) -> None:
+        """Add a value to the mean of a metric."""
+
+
+class DrivingMetrics:
+    """Records the statistics of a run as metrics.
 
     `reward/progress` ... `reward/stillness`: mean over steps and cars.
-    `racer/mean_lap_time_sec`, `racer/best_lap_time_sec`: of the laps completed in the rollout.
-    `racer/completion_rate`: part of the episodes that ended with at least one lap completed.
-    `racer/episodes_this_rollout`: how many ended.
-    `rollout/ep_rew_mean`, `rollout/ep_len_mean`: of the last 100 episodes, in rewards as the environment pays them.
+    `racer/mean_lap_time_sec`, `racer/best_lap_time_sec`: over the laps completed in a rollout.
+    `racer/completion_rate`: share of the ended episodes with at least one completed lap.
+    `racer/episodes_this_rollout`: number of episodes that ended.
+    `rollout/ep_rew_mean`, `rollout/ep_len_mean`: mean over the last 100 episodes, in rewards of the environment.
 
-    A lap's time is the number of steps between two counts of a lap, or since the start of the episode, at 60 ticks a
-    second. Works on any environment with the racer's infos; on a SB3VecEnv it reads arrays instead of dictionaries,
-    and knows that a first lap from elsewhere than the start line is none. `best_lap` and `laps` are of the whole run,
-    `tick` is the latest one.
+    best_lap: best lap time [s] of the run. laps, episodes: numbers of the run.
     """
 
-    tick: Tick
-
     def __init__(self) -> None:
-        super().__init__()
         self.best_lap: float | None = None
         self.laps = self.episodes = 0
-        self._rollout = Driven()
-        self._last_returns = deque[float](maxlen=REMEMBERED_EPISODES)
-        self._last_lengths = deque[int](maxlen=REMEMBERED_EPISODES)
+        self._rollout = DrivingStats()
+        self._last_returns = deque[float](maxlen=EPISODE_WINDOW)
+        self._last_lengths = deque[int](maxlen=EPISODE_WINDOW)
 
-    def _on_training_start(self) -> None:
-        count = self.training_env.num_envs
-        self._cars, self._driving = find_cars(self.training_env), Episodes(count)
-        self._lap, self._lap_start = np.ones(count, np.int64), np.zeros(count, np.int64)
+    def add(self, stats: DrivingStats, logger: MetricsLogger) -> None:
+        """Record the reward components, and keep the rest for the end of the rollout."""
+        if not stats.steps:
+            return
+        for key, value in zip(COMPONENT_KEYS, (stats.components / stats.steps).tolist(), strict=True):
+            logger.record_mean(f"reward/{key}", value)
+        rollout = self._rollout
+        rollout.laps += stats.laps
+        if stats.returns:
+            rollout.returns += stats.returns
+            rollout.lengths += stats.lengths
+            rollout.completed += stats.completed
+            self.episodes += len(stats.returns)
+        if stats.laps:
+            self.laps += len(stats.laps)
+            self.best_lap = min([*stats.laps, self.best_lap or math.inf])
 
-    def _on_step(self) -> bool:
-        self.tick = tick = self._from_infos() if self._cars is None else tick_of(self._cars)
-        self.add(self._driving.tick(tick), tick.components.mean(axis=0))
-        return True
-
-    def add(self, driven: Driven, components: NDArray[np.float64]) -> None:
-        """Count what was driven, by cars of this process or of others. components: (6,) means over steps and cars."""
-        for key, value in zip(COMPONENT_KEYS, components.tolist(), strict=True):
-            self.logger.record_mean(f"reward/{key}", value)
-        self._rollout.add(driven)
-        self.episodes += len(driven.returns)
-        if driven.laps:
-            self.laps += len(driven.laps)
-            self.best_lap = min([*driven.laps, self.best_lap or math.inf])
-
-    def _on_rollout_end(self) -> None:
-        rollout, self._rollout, record = self._rollout, Driven(), self.logger.record
+    def end_rollout(self, logger: MetricsLogger) -> None:
+        """Record the metrics of the rollout."""
+        rollout, self._rollout, record = self._rollout, DrivingStats(), logger.record
         ended = len(rollout.returns)
         if rollout.laps:
             record("racer/mean_lap_time_sec", float(np.mean(rollout.laps)))
@@ -130,31 +157,5 @@ class RacerMetricsCallback(BaseCallback):
             record("racer/completion_rate", rollout.completed / ended)
             record("rollout/ep_rew_mean", float(np.mean(self._last_returns)))
             record("rollout/ep_len_mean", float(np.mean(self._last_lengths)))
-        if ended or EPISODES not in self.logger.name_to_value:
-            record(EPISODES, ended)  # SAC writes its log now and then: zero must not hide a count
-
-    def _from_infos(self) -> Tick:
-        infos: list[dict[str, Any]] = self.locals["infos"]
-        ended = np.flatnonzero(self.locals["dones"])
-        lap, steps = (np.array([info[key] for info in infos]) for key in ("lap", "stepCount"))
-        lappers = np.flatnonzero(lap > self._lap)
-        times = ((steps - self._lap_start)[lappers] / TICKS_PER_SECOND).tolist()
-        self._lap[lappers], self._lap_start[lappers] = lap[lappers], steps[lappers]
-        self._lap[ended], self._lap_start[ended] = 1, 0
-        components = np.array([[info[key] for key in COMPONENT_KEYS] for info in infos])
-        return Tick(components.sum(axis=1), components, times, lappers, ended)
-
-
-def tick_of(cars: SB3VecEnv) -> Tick:
-    """The latest one."""
-    step = cars.last_step
-    lappers = np.flatnonzero(step.finished_lap_ticks)
-    times = (step.finished_lap_ticks[lappers] / TICKS_PER_SECOND).tolist() if len(lappers) else []
-    return Tick(step.rewards, step.components, times, lappers, step.ended)
-
-
-def find_cars(env: VecEnv) -> SB3VecEnv | None:
-    """The SB3VecEnv within wrappers, if there is one."""
-    while isinstance(env, VecEnvWrapper):
-        env = env.venv
-    return env if isinstance(env, SB3VecEnv) else None
+        if ended or EPISODES not in logger.name_to_value:
+            record(EPISODES, ended)  # SAC writes metrics after several rollouts: a zero must not replace a count

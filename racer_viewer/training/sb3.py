@@ -1,12 +1,12 @@
-"""From a run's config to a stable-baselines3 model and the environment that it learns on.
-
-Saving what was learned, so that it is either there as a whole or as it was before, and going on from it."""
+"""Learner on stable-baselines3: environment, model, checkpoints, schedules and metric files of PPO and SAC."""
 
 from __future__ import annotations
 
 import os
+import threading
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -14,34 +14,145 @@ from typing import Any, cast
 import numpy as np
 import torch
 from stable_baselines3 import PPO, SAC
+from stable_baselines3.common import callbacks as sb3_callbacks
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter, Logger, make_output_format
+from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from racer_env.engine import ANYWHERE, Simulation, Start, load_circuit
+from racer_env.bridge.interface import COMPONENT_KEYS, BatchStep
+from racer_env.engine import ANYWHERE, TICKS_PER_SECOND, Simulation, Start, load_circuit
 from racer_env.engine.rewards import PROGRESS
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.agents import load_agent, load_stats, restore_stats, save_stats
 from racer_viewer.paths import atomic_write
 from racer_viewer.training.config import PAID_UNITS, RunConfig
+from racer_viewer.training.lap_tracker import LapTracker
+from racer_viewer.training.learner import Callback, Learner, PolicyWeights
+from racer_viewer.training.metrics import DrivingMetrics, EpisodeTracker, StepInfo, step_info
+from racer_viewer.training.policy_log import PolicyLayout, driving_tensors
 from racer_viewer.training.run_folder import CONFIG_FILE, Checkpoint, ResumeError
+from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.vec_env import SB3VecEnv
 
 Model = PPO | SAC
 
 _STARTS = {"line": Start(), "anywhere": ANYWHERE}
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
+TORCH_THREADS_VARIABLE = "RACER_TORCH_THREADS"
+
+
+class SB3Learner(Learner):
+    """PPO or SAC of stable-baselines3, with cars in this process or on a bridge.
+
+    env: the normalised environment. model: the algorithm with its policy.
+    """
+
+    def __init__(self, config: RunConfig, bridge_url: str | None = None) -> None:
+        self.config = config
+        self.env = make_env(config, bridge_url)
+        with ExitStack() as on_error:
+            on_error.callback(self.env.close)
+            self.model = make_model(config, self.env)
+            on_error.pop_all()
+        self._cars = find_cars(self.env)
+
+    @property
+    def steps(self) -> int:
+        return self.model.num_timesteps
+
+    @property
+    def updates(self) -> int:
+        return self.model._n_updates
+
+    @property
+    def simulation(self) -> Simulation | None:
+        return simulation_of(self._cars)
+
+    @property
+    def last_step(self) -> BatchStep:
+        return self._cars.last_step
+
+    @property
+    def logger(self) -> Logger:
+        return self.model.logger
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        restore(checkpoint, self.model, self.env)
+
+    def load_weights(self, model: str) -> None:
+        begin_from(model, self.model, self.env)
+
+    def learn(self, folder: Path, log: RunLog, callback: Callback) -> None:
+        steps = self.steps
+        callbacks: list[BaseCallback] = [_LearnerCallback(self, callback)]
+        if self.config.algo == "ppo":
+            callbacks.insert(0, LogStdLimitCallback(self.config))
+        with metrics_files(self.model, folder, log, callback.on_problem):
+            self.model.learn(
+                self.config.timesteps - steps,
+                sb3_callbacks.CallbackList(callbacks),
+                log_interval=1,
+                reset_num_timesteps=not steps,
+            )
+
+    def policy_layout(self) -> PolicyLayout:
+        shapes = {name: tensor.shape for name, tensor in driving_tensors(self.model.policy.state_dict()).items()}
+        return PolicyLayout(
+            self.config.algo, self.config.activation, float(self.env.clip_obs), float(self.env.epsilon), shapes
+        )
+
+    def policy_weights(self) -> PolicyWeights:
+        running = self.observation_statistics
+        return PolicyWeights(driving_tensors(self.model.policy.state_dict()), running.mean, running.var)
+
+    @property
+    def observation_statistics(self) -> RunningMeanStd:
+        assert isinstance(self.env.obs_rms, RunningMeanStd)
+        return self.env.obs_rms
+
+    def save(self, path: Path) -> Path:
+        return save_checkpoint(self.model, self.env, path)
+
+    def close(self) -> None:
+        self.env.close()
+
+
+class _LearnerCallback(BaseCallback):
+    """Forwards the events of stable-baselines3 to a run's callback."""
+
+    def __init__(self, learner: SB3Learner, callback: Callback) -> None:
+        super().__init__()
+        self._learner, self._callback = learner, callback
+
+    def _on_training_start(self) -> None:
+        learner = self._learner
+        self._laps = LapTracker(learner.config, learner.simulation, learner.last_step)
+        self._callback.on_training_start()
+
+    def _on_rollout_start(self) -> None:
+        self._callback.on_rollout_start()
+
+    def _on_step(self) -> bool:
+        return self._callback.on_step(self._laps.step(self._learner.last_step))
+
+    def _on_rollout_end(self) -> None:
+        self._callback.on_rollout_end()
+
+    def _on_training_end(self) -> None:
+        self._callback.on_training_end()
 
 
 def make_env(config: RunConfig, bridge_url: str | None = None) -> VecNormalize:
-    """The cars, with normalised observations and rewards."""
+    """Create the cars, with normalised observations and rewards."""
     env = make_cars(config, bridge_url)
     return VecNormalize(env, norm_reward=config.norm_reward, clip_obs=config.clip_obs, gamma=config.gamma)
 
 
 def make_cars(config: RunConfig, bridge_url: str | None = None) -> VecEnv:
-    """The cars, paid as the config says."""
+    """Create the cars with the rewards of the config."""
     cars = RacerVectorEnv(
         config.num_cars,
         bridge_url,
@@ -55,12 +166,12 @@ def make_cars(config: RunConfig, bridge_url: str | None = None) -> VecEnv:
 
 
 def make_model(config: RunConfig, env: VecNormalize) -> Model:
-    """A model that has learned nothing yet. Small networks learn fastest on one thread of torch."""
-    torch.set_num_threads(int(os.environ.get("RACER_TORCH_THREADS", "1")))
+    """Create an untrained model. Small networks learn fastest on one thread of torch."""
+    torch.set_num_threads(int(os.environ.get(TORCH_THREADS_VARIABLE, "1")))
     common: dict[str, Any] = {
         "policy": "MlpPolicy",
         "env": env,
-        "learning_rate": Falling(config.learning_rate, config.final_learning_rate),
+        "learning_rate": LinearSchedule(config.learning_rate, config.final_learning_rate),
         "gamma": config.gamma,
         "batch_size": config.batch_size,
         "seed": config.seed,
@@ -96,56 +207,54 @@ def make_model(config: RunConfig, env: VecNormalize) -> Model:
 
 
 @dataclass(frozen=True)
-class Falling:
-    """A schedule from one value to another, by the part of the run that remains. Saved by name, not as code."""
+class LinearSchedule:
+    """Schedule from `first` to `last`. It is a class, not a closure, so that a saved model contains no code."""
 
     first: float
     last: float
 
     def __call__(self, remaining: float) -> float:
-        """remaining: from 1 on; below 0 in the last update of a run whose steps are no whole number of them."""
+        """Return the value at the remaining share of the run: from 1 to 0, below 0 if the last rollout exceeds it."""
         return self.last + (self.first - self.last) * max(0.0, remaining)
 
 
 class ProgressInUnits(VecEnvWrapper):
-    """Pays for progress by the way driven and not by the part of the lap, which is worth less on a long circuit."""
+    """Pays progress per distance instead of per lap, so that a unit of distance is worth the same on every circuit."""
 
     def __init__(self, venv: SB3VecEnv, tracks: Sequence[str]) -> None:
         super().__init__(venv)
         self._cars = venv
         self._scales = np.array([load_circuit(name).length for name in tracks]) / PAID_UNITS
-        self._now = self._scales[:1]
-        """Of every car, or of all of them."""
+        self._car_scales = self._scales[:1]
+        """Scale of each car, or a single one for all cars."""
 
     def reset(self) -> VecEnvObs:
         observations = self.venv.reset()
-        self._note_tracks()
+        self._update_scales()
         return observations
 
     def step_wait(self) -> VecEnvStepReturn:
         observations, rewards, dones, infos = self.venv.step_wait()
-        more = self._cars.last_step.components[:, PROGRESS] * (self._now - 1.0)
+        extra = self._cars.last_step.components[:, PROGRESS] * (self._car_scales - 1.0)
         if dones.any():
-            self._note_tracks()
-        return observations, (rewards + more).astype(np.float32), dones, infos
+            self._update_scales()
+        return observations, (rewards + extra).astype(np.float32), dones, infos
 
-    def _note_tracks(self) -> None:
-        """Which car is on which track now; a bridge does not say, and need not where there is only one."""
+    def _update_scales(self) -> None:
+        """Set the scale of each car's current track; a bridge does not report it and allows one circuit only."""
         if len(self._scales) > 1:
-            simulation: Simulation | None = getattr(self._cars.cars.batch, "simulation", None)
+            simulation = simulation_of(self._cars)
             if simulation is None:
-                raise RacerError(
-                    "progress_in_units on several circuits needs the cars in this process, not on a bridge"
-                )
-            self._now = self._scales[simulation.cars.track]
+                raise RacerError("progress_in_units with several circuits does not work on a bridge: use one circuit")
+            self._car_scales = self._scales[simulation.cars.track]
 
 
-class QuieterNoise(BaseCallback):
-    """Lets the noise on PPO's actions be at most what the schedule says: the last tenths need a steady hand."""
+class LogStdLimitCallback(BaseCallback):
+    """Limits the noise on PPO's actions by a schedule: the last tenths of a second need little noise."""
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__()
-        self._limit = Falling(config.log_std, config.final_log_std)
+        self._limit = LinearSchedule(config.log_std, config.final_log_std)
 
     def _on_rollout_start(self) -> None:
         remaining = self.model._current_progress_remaining
@@ -157,7 +266,7 @@ class QuieterNoise(BaseCallback):
 
 
 def save_checkpoint(model: Model, env: VecNormalize, path: Path) -> Path:
-    """Write NAME.zip and beside it NAME_vecnormalize.npz, the statistics first: no model is ever without them."""
+    """Write NAME_vecnormalize.npz, then NAME.zip, so that a model always has its statistics."""
     save_stats(path.with_name(f"{path.stem}_vecnormalize.npz"), env)
     with atomic_write(path) as temporary:
         model.save(temporary)
@@ -165,9 +274,9 @@ def save_checkpoint(model: Model, env: VecNormalize, path: Path) -> Path:
 
 
 def restore(checkpoint: Checkpoint, model: Model, env: VecNormalize) -> None:
-    """Put weights, optimiser, statistics and counter of a checkpoint into a new model of the same config.
+    """Load weights, optimiser, statistics and step counter of a checkpoint into a new model of the same config.
 
-    Only tensors are read from the file: nothing in it is executed.
+    Only tensors are read from the file; its pickled objects, such as schedules, are never loaded.
     """
     try:
         model.set_parameters(str(checkpoint.model), exact_match=True, device=model.device)
@@ -175,18 +284,19 @@ def restore(checkpoint: Checkpoint, model: Model, env: VecNormalize) -> None:
         raise ResumeError(f"{checkpoint.model} does not fit its {CONFIG_FILE}: {str(error).splitlines()[0]}") from None
     restore_stats(load_stats(checkpoint.stats), env)
     model.num_timesteps = checkpoint.steps
-    if isinstance(model, SAC):  # what it remembered is gone: gather anew, with what it can, before it learns on
+    if isinstance(model, SAC):  # its replay buffer is not saved: fill it with the policy before the next update
         model.learning_starts += checkpoint.steps
         model.use_sde_at_warmup = True
 
 
 def begin_from(path: str, model: Model, env: VecNormalize) -> None:
-    """Put weights and statistics of some model into a new one, for a run of its own; the noise is as the run's config
-    says. Only tensors are read from the file.
+    """Load weights and statistics of a model into a new one; the action noise stays that of the new config.
+
+    Only tensors are read from the file.
     """
-    source = load_agent(path).info  # finds bundled models by name, and says clearly what cannot be used
+    source = load_agent(path).info  # finds bundled models by name and checks the file
     if source.stats_path is None:
-        raise RacerError(f"{source.path} has no statistics beside it: its weights mean nothing without them")
+        raise RacerError(f"{source.path} has no statistics beside it, without which its weights cannot be used")
     noise = model.policy.log_std.detach().clone() if isinstance(model, PPO) else None
     try:
         model.set_parameters(str(source.path), exact_match=True, device=model.device)
@@ -194,9 +304,136 @@ def begin_from(path: str, model: Model, env: VecNormalize) -> None:
         layers = ",".join(map(str, source.policy_layers or ()))
         raise RacerError(
             f"{source.path} does not fit: it is {source.algorithm} with hidden layers {layers} "
-            f"({source.activation}), set --algo, net and activation so ({str(error).splitlines()[0]})"
+            f"({source.activation}); set --algo, net and activation to match ({str(error).splitlines()[0]})"
         ) from None
     if noise is not None:
         with torch.no_grad():
             model.policy.log_std.copy_(noise)  # type: ignore[operator]
     restore_stats(load_stats(source.stats_path), env)
+
+
+class RacerMetricsCallback(BaseCallback):
+    """Callback of stable-baselines3 that records `DrivingMetrics` in a training script of your own.
+
+    It works on any vector environment with the racer's infos. A lap time is then the number of steps between two laps,
+    or since the start of the episode. On a `SB3VecEnv` it reads arrays instead of dictionaries, and does not count a
+    first lap that did not begin on the start line.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metrics = DrivingMetrics()
+
+    def _on_training_start(self) -> None:
+        count = self.training_env.num_envs
+        self._env, self._episodes = _vec_env_of(self.training_env), EpisodeTracker(count)
+        self._lap, self._lap_start = np.ones(count, np.int64), np.zeros(count, np.int64)
+
+    def _on_step(self) -> bool:
+        info = self._from_infos() if self._env is None else step_info(self._env.last_step)
+        self.metrics.add(self._episodes.step(info), self.logger)
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.metrics.end_rollout(self.logger)
+
+    def _from_infos(self) -> StepInfo:
+        infos: list[dict[str, Any]] = self.locals["infos"]
+        ended = np.flatnonzero(self.locals["dones"])
+        lap, steps = (np.array([info[key] for info in infos]) for key in ("lap", "stepCount"))
+        rows = np.flatnonzero(lap > self._lap)
+        times = ((steps - self._lap_start)[rows] / TICKS_PER_SECOND).tolist()
+        self._lap[rows], self._lap_start[rows] = lap[rows], steps[rows]
+        self._lap[ended], self._lap_start[ended] = 1, 0
+        components = np.array([[info[key] for key in COMPONENT_KEYS] for info in infos])
+        return StepInfo(components.sum(axis=1), components, times, rows, ended)
+
+
+def find_cars(env: VecEnv) -> SB3VecEnv:
+    """Return the SB3VecEnv inside of wrappers."""
+    cars = _vec_env_of(env)
+    assert cars is not None, "a run learns on an SB3VecEnv"
+    return cars
+
+
+def simulation_of(cars: SB3VecEnv) -> Simulation | None:
+    """Return the simulation of the cars; None if they are on a bridge."""
+    simulation = getattr(cars.cars.batch, "simulation", None)
+    assert simulation is None or isinstance(simulation, Simulation)
+    return simulation
+
+
+def _vec_env_of(env: VecEnv) -> SB3VecEnv | None:
+    while isinstance(env, VecEnvWrapper):
+        env = env.venv
+    return env if isinstance(env, SB3VecEnv) else None
+
+
+@contextmanager
+def metrics_files(model: Model, folder: Path, log: RunLog, on_problem: Callable[[str], None]) -> Iterator[None]:
+    """Write the model's metrics to progress.csv, for TensorBoard, and to the run log.
+
+    A resumed run writes further files. A full disk is reported once and does not end the run.
+    """
+    suffix = f"_{model.num_timesteps}" if model.num_timesteps else ""
+    files = [
+        FaultTolerantWriter(make_output_format(kind, str(folder), suffix), on_problem)
+        for kind in ("csv", "tensorboard")
+    ]
+    model.set_logger(Logger(str(folder), [*files, RunLogWriter(log)]))
+    with _ignore_disk_errors_of_threads():
+        try:
+            yield
+        finally:
+            model.logger.close()
+
+
+class RunLogWriter(KVWriter):
+    """Writes the metrics of every update to the run log."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        values = {key: float(value) for key, value in key_values.items() if isinstance(value, float | int | np.number)}
+        self._log.update(values, step)
+
+    def close(self) -> None:
+        """Do nothing: the run closes its log."""
+
+
+class FaultTolerantWriter(KVWriter):
+    """Wraps a writer of metrics; reports the first disk error and ignores the following ones."""
+
+    def __init__(self, writer: KVWriter, on_problem: Callable[[str], None]) -> None:
+        self._writer, self._on_problem, self._failed = writer, on_problem, False
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        self._try(lambda: self._writer.write(key_values, key_excluded, step))
+
+    def close(self) -> None:
+        self._try(self._writer.close)
+
+    def _try(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            if not self._failed:
+                self._on_problem(f"could not write metrics: {error.strerror or error}; the run goes on")
+            self._failed = True
+
+
+@contextmanager
+def _ignore_disk_errors_of_threads() -> Iterator[None]:
+    """Print no traceback of TensorBoard's writer thread; its next write raises the same error again."""
+    previous = threading.excepthook
+
+    def on_error(error: threading.ExceptHookArgs) -> None:
+        if not isinstance(error.exc_value, OSError):
+            previous(error)
+
+    threading.excepthook = on_error
+    try:
+        yield
+    finally:
+        threading.excepthook = previous

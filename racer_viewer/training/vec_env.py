@@ -1,4 +1,4 @@
-"""The cars of a RacerVectorEnv as stable-baselines3 wants to see them."""
+"""Vector environment of stable-baselines3 on the cars of a RacerVectorEnv."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 
 TRUNCATED, TERMINAL_OBSERVATION = "TimeLimit.truncated", "terminal_observation"
-"""What stable-baselines3 looks for in the info of a car that ended."""
+"""Keys that stable-baselines3 reads from the info of an ended episode."""
 
 _OF_ONE_CAR = {"observation_space": "single_observation_space", "action_space": "single_action_space"}
 
 
 class SB3VecEnv(VecEnv):
-    """A RacerVectorEnv, in this process or over a socket, for stable-baselines3.
+    """Adapter from a RacerVectorEnv, local or on a bridge, to stable-baselines3.
 
-    A step makes no dictionaries but for cars that ended: see `CarInfo`. Callbacks that want the six reward components
-    or lap times of all cars find them as arrays in `last_step`.
+    A step creates dictionaries only for cars whose episode ended, see `CarInfo`. Callbacks find reward components and
+    lap times of all cars as arrays in `last_step`.
 
-    All cars are one environment. So `set_options` wants the same options for all of them, and what is set or called
-    with `set_attr` or `env_method` is set or called once, for all.
+    All cars are one environment: `set_options` needs the same options for all of them, and `set_attr` and `env_method`
+    apply once, to all.
     """
 
     def __init__(self, cars: RacerVectorEnv) -> None:
@@ -39,18 +39,18 @@ class SB3VecEnv(VecEnv):
 
     @property
     def last_step(self) -> BatchStep:
-        """What the last step gave, as arrays with a row for each car; the next step may overwrite them."""
+        """Result of the last step, as arrays with a row for each car; the next step may overwrite them."""
         if self._last is None:
             raise RacerError("no step yet: reset the environment first")
         return self._last
 
     def reset(self) -> Observations:
-        """Start an episode for all cars, with the seeds and options that were set for this reset."""
+        """Start an episode for all cars, with the seeds and options set for this reset."""
         seeds = None if all(seed is None for seed in self._seeds) else self._seeds
         self._last = step = self.cars.reset_batch(seeds, self._common_options())
         self._reset_seeds()
         self._reset_options()
-        self._note_starts(range(self.num_envs), step.cars)
+        self._set_reset_infos(range(self.num_envs), step.cars)
         return step.observations.copy()
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -65,7 +65,7 @@ class SB3VecEnv(VecEnv):
         if len(step.ended):
             for number, row in enumerate(step.ended.tolist()):
                 infos[row] = _last_info(step, number, row)
-            self._note_starts(step.ended.tolist(), step.cars)
+            self._set_reset_infos(step.ended.tolist(), step.cars)
         return (
             step.observations.copy(),
             step.rewards.astype(np.float32),
@@ -81,32 +81,32 @@ class SB3VecEnv(VecEnv):
         return [value for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        self._only_all(indices)
+        self._check_all_cars(indices)
         setattr(self.cars, attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        self._only_all(indices)
+        self._check_all_cars(indices)
         return [getattr(self.cars, method_name)(*method_args, **method_kwargs)] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: type[gymnasium.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         return [False for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
-        """None for each: a RacerVectorEnv draws nothing."""
+        """Return None for each car: a RacerVectorEnv renders nothing."""
         return [None] * self.num_envs
 
     def _common_options(self) -> dict[str, Any]:
         if len(self._options) != self.num_envs or any(options != self._options[0] for options in self._options):
-            raise RacerError("set_options: the cars are one environment, give the same options to all of them")
+            raise RacerError("set_options: all cars are one environment and need the same options")
         return self._options[0]
 
-    def _only_all(self, indices: VecEnvIndices) -> None:
+    def _check_all_cars(self, indices: VecEnvIndices) -> None:
         if set(self._get_indices(indices)) != set(range(self.num_envs)):
-            raise RacerError("the cars are one environment: nothing can be set or called for some of them only")
+            raise RacerError("all cars are one environment: use set_attr and env_method for all of them")
 
-    def _note_starts(self, rows: Sequence[int], cars: CarColumns) -> None:
+    def _set_reset_infos(self, rows: Sequence[int], cars: CarColumns) -> None:
         for row in rows:
             self.reset_infos[row] = reset_info(
                 cars.speed[row].item(), cars.lap[row].item(), cars.checkpoint[row].item(), cars.step_count[row].item()
@@ -123,16 +123,16 @@ _COLUMNS = {
     "wallContact": "wall_contact",
     "stillnessCounter": "stillness",
 }
-"""Where in a step the values of an info are: among the components, or in a column of the cars."""
+"""Column of the cars for each key of an info; reward components are separate."""
 _READ = frozenset(STEP_KEYS)
-_get = dict.get  # stable-baselines3 asks the info of every car for two or three keys in every step
+_get = dict.get  # faster: stable-baselines3 reads two or three keys of every info in every step
 
 
 class CarInfo(dict[str, Any]):
-    """The info of a car that goes on: made once, and read from the arrays of the last step when somebody asks.
+    """Info of a car whose episode continues: created once, and read from the arrays of the last step on access.
 
-    So it always shows the latest tick, not the one for which it was handed out: copy it, or what is needed of it,
-    before the next step. What a wrapper writes into it stays there. A car that ended has an ordinary dictionary.
+    It always shows the latest tick: copy it before the next step if needed. Entries that a wrapper adds stay in it. The
+    info of an ended episode is an ordinary dictionary.
     """
 
     __slots__ = ("_env", "_row")
@@ -159,7 +159,7 @@ class CarInfo(dict[str, Any]):
         return sum(1 for _ in self)
 
     def copy(self) -> Info:
-        """An ordinary dictionary of the latest tick, which stays as it is."""
+        """Return the info of the latest tick as an ordinary dictionary."""
         return {key: self[key] for key in self}
 
     def keys(self) -> Any:
@@ -185,14 +185,14 @@ class CarInfo(dict[str, Any]):
 
 
 def _value(key: str, step: BatchStep, row: int, cars: CarColumns, car_row: int) -> Any:
-    """Of an info, as a plain Python number; a car that ended has its components and its state in different rows."""
+    """Return a value of an info; after an episode has ended, components and car state are in different rows."""
     if key in _COMPONENTS:
         return step.components[row, _COMPONENTS[key]].item()
     return getattr(cars, _COLUMNS[key])[car_row].item()
 
 
 def _last_info(step: BatchStep, number: int, row: int) -> Info:
-    """Of the last tick of a car's episode; `number` counts those that ended in this step."""
+    """Return the info of an ended episode. number: its position among the episodes that ended in this step."""
     return {
         **{key: _value(key, step, row, step.final_cars, number) for key in STEP_KEYS},
         TRUNCATED: bool(step.truncated[row] and not step.terminated[row]),

@@ -74,9 +74,7 @@ def test_a_level_is_never_enlarged_much_and_never_shrunk_to_half() -> None:
 def test_no_frame_draws_more_than_one_new_tile(large: Track, monkeypatch: pytest.MonkeyPatch) -> None:
     shown, drawn = GroundLevels(large), []
     original = ground.Ground.render_tile
-    monkeypatch.setattr(
-        ground.Ground, "render_tile", lambda self, *at: drawn.append(at) or original(self, *at)
-    )
+    monkeypatch.setattr(ground.Ground, "render_tile", lambda self, *at: drawn.append(at) or original(self, *at))
     x, y, _ = large.start
     views = [start_view(large, 5.0)] * 5 + [View(x + 3.0 * k, y, 5.0 - 0.02 * k, SIZE) for k in range(60)]
     for view in [*views, View(-x, -y, 6.5, SIZE), View(0.0, 0.0, 0.5, SIZE)]:
@@ -106,9 +104,7 @@ def test_a_view_that_drives_on_finds_its_tiles_prepared(track: Track, monkeypatc
     for k in range(60):
         view = View(x + 2.0 * k, y, 6.5, SIZE)
         with monkeypatch.context() as patch:
-            patch.setattr(
-                ground.Ground, "render_tile", lambda self, *at: drawn.append(at) or original(self, *at)
-            )
+            patch.setattr(ground.Ground, "render_tile", lambda self, *at: drawn.append(at) or original(self, *at))
             picture_of(shown, view, patient=False)
         shown.draw_ahead(view)
     assert len(drawn) <= 2

@@ -1,6 +1,6 @@
-"""What the tests of learning share."""
+"""Set-up of the training tests."""
 
 import torch
 
 torch.set_num_threads(1)
-"""More of them than free cores would make every test here many times slower."""
+# More threads than free cores make every test here many times slower.

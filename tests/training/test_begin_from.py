@@ -1,4 +1,4 @@
-"""A run can begin with what another model knows."""
+"""Runs that start with the weights of another model."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ def config(**values: object) -> RunConfig:
     return parse_run_config({**TINY, "name": "child", **values})
 
 
-def test_it_drives_as_the_model_did_and_learns_on_from_there(tmp_path: Path) -> None:
-    """With a learning rate next to nothing the weights are those of the model; the noise is the run's own."""
+def test_it_drives_like_the_model_and_learns_from_there(tmp_path: Path) -> None:
+    """A tiny learning rate keeps the weights of the model; the noise is that of the run's config."""
     still = {"learning_rate": 1e-12, "final_learning_rate": 1e-12, "net": [128, 128], "log_std": -2.0}
     outcome = Run(config(begin_from="champion", **still), tmp_path).learn()
     child, champion = load_agent(outcome.model), load_agent("champion")
@@ -39,13 +39,13 @@ def test_it_drives_as_the_model_did_and_learns_on_from_there(tmp_path: Path) -> 
         ({"begin_from": "nobody"}, "there is no such file"),
     ],
 )
-def test_what_does_not_fit_is_told(values: dict[str, object], problem: str, tmp_path: Path) -> None:
+def test_a_model_that_does_not_fit_is_an_error(values: dict[str, object], problem: str, tmp_path: Path) -> None:
     with pytest.raises(RacerError, match=problem):
         Run(config(**values), tmp_path).learn()
     assert not (tmp_path / "child").exists()
 
 
-def test_a_resumed_run_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
+def test_a_resumed_run_continues_from_its_own_checkpoint(tmp_path: Path) -> None:
     from racer_viewer.training.run_folder import find_checkpoint
 
     Run(config(begin_from="champion", net=[128, 128]), tmp_path).learn()

@@ -1,4 +1,4 @@
-"""The checkers of Gymnasium and stable-baselines3 have nothing to say against the environments."""
+"""The environment checkers of Gymnasium and stable-baselines3 accept the environments."""
 
 import warnings
 from collections.abc import Callable

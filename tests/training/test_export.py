@@ -1,4 +1,4 @@
-"""An exported agent drives as the agent does."""
+"""Exported ONNX models act like the agent."""
 
 import json
 import sys

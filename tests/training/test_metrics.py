@@ -1,4 +1,4 @@
-"""What a run records of the driving."""
+"""Driving metrics of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -12,30 +12,30 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from racer_env import RacerEnv, RacerVectorEnv
 from racer_env.engine import ANYWHERE
-from racer_viewer.training.metrics import RacerMetricsCallback
+from racer_viewer.training.sb3 import RacerMetricsCallback
 from racer_viewer.training.vec_env import SB3VecEnv
 
 COMPONENTS = ("progress", "speed", "wall", "offTrack", "backward", "stillness")
 
 
-class Figures(Logger):
-    """Remembers what was recorded."""
+class RecordedMetrics(Logger):
+    """Logger without output."""
 
     def __init__(self) -> None:
         super().__init__(None, [])
 
 
 class NoModel:
-    """As much of a model as a callback needs."""
+    """Model with the attributes that a callback needs."""
 
     def __init__(self, env: DummyVecEnv) -> None:
-        self.logger, self.num_timesteps, self._env = Figures(), 0, env
+        self.logger, self.num_timesteps, self._env = RecordedMetrics(), 0, env
 
     def get_env(self) -> DummyVecEnv:
         return self._env
 
 
-def crafted(count: int) -> tuple[RacerMetricsCallback, Figures]:
+def crafted(count: int) -> tuple[RacerMetricsCallback, RecordedMetrics]:
     model = NoModel(DummyVecEnv([RacerEnv] * count))
     callback = RacerMetricsCallback()
     callback.init_callback(model)  # type: ignore[arg-type]
@@ -47,64 +47,64 @@ def info(lap: int, steps: int, **components: float) -> dict[str, Any]:
     return {**dict.fromkeys(COMPONENTS, 0.0), **components, "lap": lap, "stepCount": steps}
 
 
-def tell(callback: RacerMetricsCallback, infos: list[dict[str, Any]], dones: list[bool]) -> None:
+def add_step(callback: RacerMetricsCallback, infos: list[dict[str, Any]], dones: list[bool]) -> None:
     callback.update_locals({"infos": infos, "dones": np.array(dones)})
     assert callback.on_step()
 
 
 def test_lap_times_are_differences_of_step_counts() -> None:
-    callback, figures = crafted(2)
-    tell(callback, [info(1, 10), info(1, 20)], [False, False])
-    tell(callback, [info(2, 600), info(1, 700)], [False, False])
-    tell(callback, [info(3, 1080), info(2, 900)], [False, False])
+    callback, metrics = crafted(2)
+    add_step(callback, [info(1, 10), info(1, 20)], [False, False])
+    add_step(callback, [info(2, 600), info(1, 700)], [False, False])
+    add_step(callback, [info(3, 1080), info(2, 900)], [False, False])
     callback.on_rollout_end()
-    assert figures.name_to_value["racer/mean_lap_time_sec"] == pytest.approx((10.0 + 8.0 + 15.0) / 3)
-    assert figures.name_to_value["racer/best_lap_time_sec"] == 8.0
-    assert figures.name_to_value["racer/episodes_this_rollout"] == 0
-    assert "racer/completion_rate" not in figures.name_to_value
-    assert (callback.laps, callback.best_lap) == (3, 8.0)
+    assert metrics.name_to_value["racer/mean_lap_time_sec"] == pytest.approx((10.0 + 8.0 + 15.0) / 3)
+    assert metrics.name_to_value["racer/best_lap_time_sec"] == 8.0
+    assert metrics.name_to_value["racer/episodes_this_rollout"] == 0
+    assert "racer/completion_rate" not in metrics.name_to_value
+    assert (callback.metrics.laps, callback.metrics.best_lap) == (3, 8.0)
 
 
 def test_an_end_starts_the_counts_anew_and_completion_is_of_episodes_that_ended() -> None:
-    callback, figures = crafted(2)
-    tell(callback, [info(2, 600), info(1, 50)], [True, True])
-    tell(callback, [info(1, 1), info(1, 1)], [False, False])
-    tell(callback, [info(2, 540), info(1, 540)], [True, False])
+    callback, metrics = crafted(2)
+    add_step(callback, [info(2, 600), info(1, 50)], [True, True])
+    add_step(callback, [info(1, 1), info(1, 1)], [False, False])
+    add_step(callback, [info(2, 540), info(1, 540)], [True, False])
     callback.on_rollout_end()
-    assert figures.name_to_value["racer/completion_rate"] == pytest.approx(2 / 3)
-    assert figures.name_to_value["racer/episodes_this_rollout"] == 3
-    assert figures.name_to_value["racer/best_lap_time_sec"] == 9.0
-    figures.name_to_value.clear()
+    assert metrics.name_to_value["racer/completion_rate"] == pytest.approx(2 / 3)
+    assert metrics.name_to_value["racer/episodes_this_rollout"] == 3
+    assert metrics.name_to_value["racer/best_lap_time_sec"] == 9.0
+    metrics.name_to_value.clear()
     callback.on_rollout_end()
-    assert dict(figures.name_to_value) == {"racer/episodes_this_rollout": 0}, "each rollout counts for itself"
-    assert callback.best_lap == 9.0
+    assert dict(metrics.name_to_value) == {"racer/episodes_this_rollout": 0}, "each rollout counts for itself"
+    assert callback.metrics.best_lap == 9.0
 
 
 def test_components_are_means_over_cars_and_steps() -> None:
-    callback, figures = crafted(2)
-    tell(callback, [info(1, 1, progress=0.2, wall=-1.0), info(1, 1, progress=0.4)], [False, False])
-    tell(callback, [info(1, 2, progress=0.6), info(1, 2, progress=0.8)], [False, False])
-    assert figures.name_to_value["reward/progress"] == pytest.approx(0.5)
-    assert figures.name_to_value["reward/wall"] == pytest.approx(-0.25)
-    assert {name for name in figures.name_to_value if name.startswith("reward/")} == {f"reward/{c}" for c in COMPONENTS}
+    callback, metrics = crafted(2)
+    add_step(callback, [info(1, 1, progress=0.2, wall=-1.0), info(1, 1, progress=0.4)], [False, False])
+    add_step(callback, [info(1, 2, progress=0.6), info(1, 2, progress=0.8)], [False, False])
+    assert metrics.name_to_value["reward/progress"] == pytest.approx(0.5)
+    assert metrics.name_to_value["reward/wall"] == pytest.approx(-0.25)
+    assert {name for name in metrics.name_to_value if name.startswith("reward/")} == {f"reward/{c}" for c in COMPONENTS}
 
 
 def test_episode_rewards_are_sums_over_the_last_episodes() -> None:
-    callback, figures = crafted(2)
-    tell(callback, [info(1, 1, progress=1.0), info(1, 1, progress=2.0, wall=-1.0)], [False, False])
-    tell(callback, [info(1, 2, progress=1.0), info(1, 2, progress=2.0)], [True, False])
+    callback, metrics = crafted(2)
+    add_step(callback, [info(1, 1, progress=1.0), info(1, 1, progress=2.0, wall=-1.0)], [False, False])
+    add_step(callback, [info(1, 2, progress=1.0), info(1, 2, progress=2.0)], [True, False])
     callback.on_rollout_end()
-    assert figures.name_to_value["rollout/ep_rew_mean"] == 2.0
-    assert figures.name_to_value["rollout/ep_len_mean"] == 2.0
-    tell(callback, [info(1, 1, progress=5.0), info(1, 3, progress=1.0)], [False, True])
+    assert metrics.name_to_value["rollout/ep_rew_mean"] == 2.0
+    assert metrics.name_to_value["rollout/ep_len_mean"] == 2.0
+    add_step(callback, [info(1, 1, progress=5.0), info(1, 3, progress=1.0)], [False, True])
     callback.on_rollout_end()
-    assert figures.name_to_value["rollout/ep_rew_mean"] == pytest.approx((2.0 + 4.0) / 2)
-    assert figures.name_to_value["rollout/ep_len_mean"] == 2.5
+    assert metrics.name_to_value["rollout/ep_rew_mean"] == pytest.approx((2.0 + 4.0) / 2)
+    assert metrics.name_to_value["rollout/ep_len_mean"] == 2.5
 
 
-def test_arrays_and_infos_give_the_same_figures() -> None:
+def test_arrays_and_infos_give_the_same_metrics() -> None:
     config = {"episode": {"maxSteps": 900}}
-    figures = []
+    metrics = []
     for env in (
         SB3VecEnv(RacerVectorEnv(3, config=config)),
         DummyVecEnv([lambda: RacerEnv(config=config) for _ in range(3)]),
@@ -119,14 +119,14 @@ def test_arrays_and_infos_give_the_same_figures() -> None:
             callback.update_locals({"infos": infos, "dones": dones})
             callback.on_step()
         callback.on_rollout_end()
-        figures.append(dict(model.logger.name_to_value))
-    assert figures[0] == pytest.approx(figures[1])
-    assert figures[0]["racer/episodes_this_rollout"] >= 3
+        metrics.append(dict(model.logger.name_to_value))
+    assert metrics[0] == pytest.approx(metrics[1])
+    assert metrics[0]["racer/episodes_this_rollout"] >= 3
 
 
 @pytest.mark.parametrize("algorithm", [PPO, SAC])
 @pytest.mark.parametrize("many", [True, False])
-def test_the_figures_are_in_the_event_file(algorithm: type[PPO] | type[SAC], many: bool, tmp_path: Path) -> None:
+def test_the_metrics_are_in_the_event_file(algorithm: type[PPO] | type[SAC], many: bool, tmp_path: Path) -> None:
     config = {"episode": {"maxSteps": 40}}
     env = (
         SB3VecEnv(RacerVectorEnv(4, config=config, start=ANYWHERE))

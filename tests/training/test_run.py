@@ -1,5 +1,6 @@
-"""Runs: what they leave behind, how they end, and how they go on."""
+"""Runs: their files, how they end, and how they are resumed."""
 
+import base64
 import csv
 import errno
 import json
@@ -7,24 +8,28 @@ import signal
 import subprocess
 import sys
 import threading
+import zipfile
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent, load_stats
 from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.cli import main
-from racer_viewer.training import overseer as overseer_module
+from racer_viewer.training import callbacks
+from racer_viewer.training.callbacks import Progress
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
-from racer_viewer.training.overseer import Progress
+from racer_viewer.training.learner import Callback, LearnerError
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_folder import ResumeError, find_checkpoint
+from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.run_log_reader import load_history
-from racer_viewer.training.sb3 import make_env, make_model, restore
+from racer_viewer.training.sb3 import SB3Learner, make_env, make_model, restore
 
 TINY = {
     "num_cars": 8,
@@ -43,9 +48,9 @@ def tiny(**changes: object) -> RunConfig:
     return parse_run_config({**TINY, "name": "tiny", **changes})
 
 
-def test_a_run_leaves_config_checkpoints_best_figures_and_a_final_model(tmp_path: Path) -> None:
-    told: list[Progress] = []
-    outcome = Run(tiny(), tmp_path).learn(told.append)
+def test_a_run_writes_config_checkpoints_best_metrics_and_a_final_model(tmp_path: Path) -> None:
+    reported: list[Progress] = []
+    outcome = Run(tiny(), tmp_path).learn(reported.append)
     assert outcome.finished
     assert outcome.steps == 1024
     names = {path.name for path in outcome.folder.iterdir()}
@@ -56,7 +61,7 @@ def test_a_run_leaves_config_checkpoints_best_figures_and_a_final_model(tmp_path
     assert not [name for name in names if name.startswith(".")], "no temporary files"
     assert load_run_config(outcome.folder / "config.json") == tiny()
     assert load_agent(outcome.model).normalised
-    assert told[-1].total == 1024
+    assert reported[-1].total == 1024
     with (outcome.folder / "progress.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {"reward/progress", "racer/episodes_this_rollout", "train/loss"} <= set(rows[-1])
@@ -68,8 +73,8 @@ def test_sac_runs_too(tmp_path: Path) -> None:
     assert load_agent(outcome.model).info.algorithm == "SAC"
 
 
-def test_a_run_that_is_stopped_saves_and_goes_on_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overseer_module, "REPORT_SECONDS", 0.0)
+def test_a_stopped_run_is_saved_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callbacks, "REPORT_INTERVAL", 0.0)
     first = Run(tiny(checkpoint_every=0), tmp_path)
     outcome = first.learn(lambda progress: first.stop() if progress.steps > 300 else None)
     assert not outcome.finished
@@ -83,7 +88,7 @@ def test_a_run_that_is_stopped_saves_and_goes_on_from_there(tmp_path: Path, monk
     assert (second.folder / f"progress_{outcome.steps}.csv").is_file()
 
 
-def test_a_checkpoint_brings_back_weights_optimiser_statistics_and_counter(tmp_path: Path) -> None:
+def test_a_checkpoint_restores_weights_optimiser_statistics_and_counter(tmp_path: Path) -> None:
     Run(tiny(), tmp_path).learn()
     checkpoint = find_checkpoint(tmp_path / "tiny" / "tiny_768_steps.zip", tmp_path)
     env = make_env(checkpoint.config)
@@ -92,7 +97,7 @@ def test_a_checkpoint_brings_back_weights_optimiser_statistics_and_counter(tmp_p
     restore(checkpoint, model, env)
     assert model.num_timesteps == checkpoint.steps == 768
     assert any(not torch.equal(before[name], value) for name, value in model.policy.state_dict().items())
-    updates = 768 // (8 * 16) - 1  # it is saved before its own
+    updates = 768 // (8 * 16) - 1  # the checkpoint precedes the update of its rollout
     assert model.policy.optimizer.state_dict()["state"][0]["step"] == updates * 2
     stats = load_stats(checkpoint.stats)
     assert stats.observations is not None
@@ -103,7 +108,7 @@ def test_a_checkpoint_brings_back_weights_optimiser_statistics_and_counter(tmp_p
     np.testing.assert_allclose(load_agent(checkpoint.model).act(observations), actions, atol=1e-5)
 
 
-def test_a_model_without_its_statistics_cannot_go_on(tmp_path: Path) -> None:
+def test_a_model_without_its_statistics_cannot_be_resumed(tmp_path: Path) -> None:
     outcome = Run(tiny(), tmp_path).learn()
     for path in outcome.folder.glob("*.npz"):
         path.unlink()
@@ -147,50 +152,49 @@ def test_a_circuit_that_is_not_there_leaves_no_run_behind(tmp_path: Path) -> Non
 
 
 def test_a_full_disk_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = overseer_module.save_checkpoint
+    save = SB3Learner.save
 
-    def save(model: object, env: object, path: Path) -> Path:
+    def save_or_fail(learner: SB3Learner, path: Path) -> Path:
         if "512" in path.name or "latest" in path.name:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return real(model, env, path)  # type: ignore[arg-type]
+        return save(learner, path)
 
-    monkeypatch.setattr(overseer_module, "save_checkpoint", save)
-    told: list[str] = []
-    outcome = Run(tiny(), tmp_path).learn(lambda progress: told.append(progress.note))
+    monkeypatch.setattr(SB3Learner, "save", save_or_fail)
+    reported: list[str] = []
+    outcome = Run(tiny(), tmp_path).learn(lambda progress: reported.append(progress.note))
     assert outcome.finished
-    assert any("could not save tiny_512_steps: No space left" in note for note in told)
+    assert any("could not save tiny_512_steps: No space left" in note for note in reported)
     assert (outcome.folder / "tiny_768_steps.zip").is_file()
 
 
-def test_a_full_disk_under_tensorboard_is_told_and_does_not_end_a_run(
+def test_a_full_disk_under_tensorboard_is_reported_once_and_does_not_end_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
+    written: list[bytes] = []
 
-    def write(thread: Any) -> None:
-        for _ in range(2):  # its beginning, and the first figure
-            thread._queue.get()
-            thread._queue.task_done()
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def write(writer: RecordWriter, data: bytes) -> None:
+        written.append(data)
+        if len(written) > 2:  # the header and the first metric
+            raise OSError(errno.ENOSPC, "No space left on device")
 
     def usual(error: threading.ExceptHookArgs) -> None:
         unhandled.append(error)
 
     unhandled: list[threading.ExceptHookArgs] = []
-    monkeypatch.setattr(_AsyncWriterThread, "_run", write)
+    monkeypatch.setattr(RecordWriter, "write", write)
     monkeypatch.setattr(threading, "excepthook", usual)
     outcome = Run(tiny(), tmp_path).learn()
     assert outcome.finished
     assert threading.excepthook is usual
-    assert not unhandled, "a thread's last words are pages"
+    assert not unhandled, "no traceback is printed"
     problems = [event.text for event in load_history(outcome.folder).events if event.kind == "problem"]
-    assert problems == ["could not write figures: No space left on device; the run goes on"]
+    assert problems == ["could not write metrics: No space left on device; the run goes on"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_ctrl_c_and_termination_save_and_say_how_to_go_on(how: signal.Signals, tmp_path: Path) -> None:
+def test_ctrl_c_and_termination_save_and_say_how_to_resume(how: signal.Signals, tmp_path: Path) -> None:
     settings = [f"--set={key}={','.join(map(str, value)) if isinstance(value, list) else value}" for key, value in
                 {"net": [8], "n_steps": 16, "batch_size": 64, "evaluate_every": 0}.items()]  # fmt: skip
     command = [sys.executable, "-P", "-m", "racer_viewer", "train", "--headless"]
@@ -243,3 +247,30 @@ def test_it_learns_on_the_cars_of_a_bridge(tmp_path: Path, capsys: pytest.Captur
         assert main(["train", *options, *settings, "--bridge", url]) == 0
     assert "Finished after 512 steps" in capsys.readouterr().out
     assert load_agent(tmp_path / "runs" / "far" / "far.zip").info.timesteps == 512
+
+
+def test_a_checkpoint_with_objects_of_an_earlier_build_is_resumed(tmp_path: Path) -> None:
+    """Schedules are pickled by the name of their class, which may no longer exist: they must not be loaded."""
+    outcome = Run(tiny(), tmp_path).learn()
+    outdated = {":type:": "Falling", ":serialized:": base64.b64encode(b"cracer_viewer.gone\nFalling\n.").decode()}
+    with zipfile.ZipFile(outcome.model) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["data"] = json.dumps({**json.loads(members["data"]), "learning_rate": outdated, "lr_schedule": outdated})
+    with zipfile.ZipFile(outcome.model, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert load_agent(outcome.model).info.timesteps == 1024
+    checkpoint = find_checkpoint(outcome.model, tmp_path)
+    assert Run(replace(checkpoint.config, timesteps=1280), tmp_path, checkpoint).learn().steps == 1280
+
+
+def test_a_learner_that_fails_leaves_a_checkpoint(tmp_path: Path) -> None:
+    class FailingLearner(SB3Learner):
+        def learn(self, folder: Path, log: RunLog, callback: Callback) -> None:
+            super().learn(folder, log, callback)
+            raise LearnerError("the gradient is not finite")
+
+    run = Run(tiny(timesteps=256, checkpoint_every=0, evaluate_every=0), tmp_path, make_learner=FailingLearner)
+    with pytest.raises(LearnerError, match="not finite"):
+        run.learn()
+    assert find_checkpoint(run.folder, tmp_path).steps == 256

@@ -38,7 +38,7 @@ def test_settings_of_the_command_line_become_values_of_their_types() -> None:
         ("seed=1.5", "seed: Expected `int`"),
         ("learning_rate=0", "learning_rate must be above 0"),
         ("timesteps=0", "timesteps must be at least 1"),
-        ("name=../up", "name: letters"),
+        ("name=../up", "name: use letters"),
         ("tracks=", "at least one circuit"),
         ("gamma", "key=value"),
     ],

@@ -1,4 +1,4 @@
-"""A model to give away drives the same, and says nothing of where it was trained."""
+"""Exported zips drive like the original and contain no paths of the machine."""
 
 import base64
 import json

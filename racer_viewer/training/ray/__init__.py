@@ -1,4 +1,4 @@
-"""Learning on Ray RLlib: runners on many machines gather, one learner learns, the run is like every other one.
+"""Learner on Ray RLlib: runners on one or many nodes collect rollouts, one process learns from them.
 
-Ray is imported only where a run on it begins; see `machines`.
+Only `settings` and `cluster` can be imported without Ray.
 """

@@ -1,4 +1,4 @@
-"""From a run's config to RLlib's PPO."""
+"""RLlib's PPO with the settings of a run's config."""
 
 from __future__ import annotations
 
@@ -24,56 +24,56 @@ from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.ray.cluster import gist, wait_for_room
-from racer_viewer.training.ray.learner import MODEL_ACTIVATION, MODEL_LOG_STD, MODEL_NET, RacerLearner, RacerModule
-from racer_viewer.training.ray.runner import SETTINGS, Batch, CarRunner, Gathered, Trouble
-from racer_viewer.training.ray.settings import RunnerSettings, Spread
+from racer_viewer.training.ray.cluster import summary, wait_for_cpus
+from racer_viewer.training.ray.module import MODEL_ACTIVATION, MODEL_LOG_STD, MODEL_NET, RacerLearner, RacerModule
+from racer_viewer.training.ray.runner import SETTINGS, Batch, CarRunner, RunnerFailure, RunnerRollout
+from racer_viewer.training.ray.settings import RaySettings, RunnerSettings
 
-MOST_RESTARTS = 1000
-"""Of runners, in one run."""
-FIRST_ANSWER_SECONDS = 600.0
-"""For runners to make their cars ready, which may mean to compile the engine, and to gather for the first time."""
-LEAST_SILENCE_SECONDS, MOST_SILENCE = 120.0, 10.0
-"""For a runner that does not answer, until it is given up: so many seconds, and so many times what gathering took."""
-PROBE_SECONDS = 10.0
-"""For a new runner in the place of another to answer, whenever it is asked."""
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds until it is asked again, while it does not: each time twice as many. Meanwhile all others wait."""
-TINY = 1e-4
-"""Advantages are not divided by less."""
+MAX_RESTARTS = 1000
+"""Maximum number of runner restarts in one run."""
+FIRST_ROLLOUT_TIMEOUT = 600.0
+"""Timeout [s] of the first rollout, which may include compiling the engine."""
+MIN_ROLLOUT_TIMEOUT, ROLLOUT_TIMEOUT_FACTOR = 120.0, 10.0
+"""Timeout of later rollouts: minimum [s], and multiple of the previous iteration's time."""
+PROBE_TIMEOUT = 10.0
+"""Timeout [s] of the health check of a replaced runner."""
+MIN_PROBE_INTERVAL, MAX_PROBE_INTERVAL = 1.0, 60.0
+"""Time [s] between two health checks of a lost runner; it doubles each time. All other runners wait meanwhile."""
+MIN_ADVANTAGE_STD = 1e-4
+"""Minimum divisor when advantages are standardised."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
-    """One round of gathering and learning.
+    """Result of one rollout of all runners and the update after it.
 
-    lost: runners that died, or did not answer for too long. gathering: seconds until all that was gathered had come.
-    learning: seconds of the learner. figures: its own, by RLlib's names.
+    lost: number of runners that died or timed out. gathering: time [s] until all rollouts had arrived. learning: time
+    [s] of the update. metrics: metrics of the update, by RLlib's names.
     """
 
-    gathered: Sequence[Gathered]
-    troubles: Sequence[Trouble]
+    rollouts: Sequence[RunnerRollout]
+    failures: Sequence[RunnerFailure]
     lost: int
     gathering: float
     learning: float = 0.0
-    figures: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
-        return sum(each.report.steps for each in self.gathered)
+        return sum(each.stats.steps for each in self.rollouts)
 
 
 class RacerPPO(PPO):
-    """RLlib's PPO on what `CarRunner` gathers. Runners get the policy with every request: so one that was started anew
-    drives with the same as all others.
+    """RLlib's PPO on the rollouts of `CarRunner`. Runners receive the policy with every request, so that a replaced
+    runner drives with the same policy as the others.
     """
 
     last: Iteration
-    """The latest one."""
-    _usual: float | None = None
-    """Seconds that gathering took lately."""
-    _probe_at, _pause = 0.0, FIRST_PAUSE
-    """When runners that were lost are asked for again, by time.monotonic, and how long to wait after that."""
+    """Latest iteration."""
+    _gathering: float | None = None
+    """Time [s] that the latest rollouts took."""
+    _next_probe, _probe_interval = 0.0, MIN_PROBE_INTERVAL
+    """Time of the next health check of lost runners, by time.monotonic, and the interval after it [s]."""
 
     def setup(self, config: Any) -> None:
         super().setup(config)
@@ -82,51 +82,53 @@ class RacerPPO(PPO):
     def training_step(self) -> None:
         begin = time.perf_counter()
         answers, lost = self._gather()
-        gathered = [each for each in answers if isinstance(each, Gathered)]
-        troubles = [each for each in answers if isinstance(each, Trouble)]
-        came = time.perf_counter()
-        self.last = Iteration(gathered, troubles, lost, came - begin)
-        if gathered:
-            self._usual = self.last.gathering
-            figures = self._learn([each.batch for each in gathered])
-            self.last = replace(self.last, learning=time.perf_counter() - came, figures=figures)
+        rollouts = [each for each in answers if isinstance(each, RunnerRollout)]
+        failures = [each for each in answers if isinstance(each, RunnerFailure)]
+        arrived = time.perf_counter()
+        self.last = Iteration(rollouts, failures, lost, arrived - begin)
+        if rollouts:
+            self._gathering = self.last.gathering
+            metrics = self._learn([each.batch for each in rollouts])
+            self.last = replace(self.last, learning=time.perf_counter() - arrived, metrics=metrics)
 
     def restore_env_runners(self, env_runner_group: Any) -> list[int]:
-        """RLlib asks before every iteration, which costs seconds as long as there is no processor for a new runner."""
-        if time.monotonic() < self._probe_at:
+        """Check lost runners at growing intervals: without a free CPU, a check in every iteration takes seconds."""
+        if time.monotonic() < self._next_probe:
             return []
         restored: list[int] = super().restore_env_runners(env_runner_group)
         if env_runner_group.num_healthy_remote_workers() < env_runner_group.num_remote_env_runners():
-            self._probe_at = time.monotonic() + self._pause
-            self._pause = min(2.0 * self._pause, LONGEST_PAUSE)
+            self._next_probe = time.monotonic() + self._probe_interval
+            self._probe_interval = min(2.0 * self._probe_interval, MAX_PROBE_INTERVAL)
         else:
-            self._pause = FIRST_PAUSE
+            self._probe_interval = MIN_PROBE_INTERVAL
         return restored
 
     def _gather(self) -> tuple[list[Any], int]:
-        """What runners answer, and how many do not."""
+        """Request a rollout of every runner; return the answers, and the number of runners that did not answer."""
         runners = self.env_runner_group._worker_manager
         asked, request = runners.healthy_actor_ids(), {"policy": ray.put(self.policy_state())}
-        limit = max(LEAST_SILENCE_SECONDS, MOST_SILENCE * self._usual) if self._usual else FIRST_ANSWER_SECONDS
-        answers = runners.foreach_actor("sample", kwargs=request, timeout_seconds=limit)
+        timeout = FIRST_ROLLOUT_TIMEOUT
+        if self._gathering:
+            timeout = max(MIN_ROLLOUT_TIMEOUT, ROLLOUT_TIMEOUT_FACTOR * self._gathering)
+        answers = runners.foreach_actor("sample", kwargs=request, timeout_seconds=timeout)
         for silent in set(asked) - {each.actor_id for each in answers}:
             ray.kill(runners.actors()[silent], no_restart=False)
             runners.set_actor_state(silent, healthy=False)
-        there = [each.get() for each in answers if each.ok]
-        return there, len(asked) - len(there)
+        results = [each.get() for each in answers if each.ok]
+        return results, len(asked) - len(results)
 
     def policy_state(self) -> dict[str, Any]:
-        """What runners drive with."""
+        """Return the state of the module that runners drive with."""
         (answer,) = self.learner_group.foreach_learner(lambda learner: learner.module[DEFAULT_MODULE_ID].get_state())
         state: dict[str, Any] = answer.get()
         return state
 
     def _learn(self, parts: Sequence[Batch]) -> dict[str, float]:
-        """RLlib goes through it in the order given for the first time, and shuffles after that only."""
+        """Update the policy; return metrics. Rows are shuffled here because RLlib does not shuffle its first epoch."""
         order = self._random.permutation(sum(len(part[Postprocessing.ADVANTAGES]) for part in parts))
         columns = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
         advantages = columns[Postprocessing.ADVANTAGES]
-        columns[Postprocessing.ADVANTAGES] = (advantages - advantages.mean()) / max(TINY, advantages.std())
+        columns[Postprocessing.ADVANTAGES] = (advantages - advantages.mean()) / max(MIN_ADVANTAGE_STD, advantages.std())
         steps, config = len(advantages), self.config
         results = self.learner_group.update(
             batch=MultiAgentBatch({DEFAULT_MODULE_ID: SampleBatch(columns)}, env_steps=steps),
@@ -141,34 +143,34 @@ class RacerPPO(PPO):
 
 
 @contextmanager
-def algorithm_of(config: RunConfig, spread: Spread, settings: RunnerSettings) -> Iterator[RacerPPO]:
-    """Runners that gather, and a learner in this process. Nothing is left of them at the end."""
-    wait_for_room(spread.runners)
+def build_algorithm(config: RunConfig, settings: RaySettings, runner: RunnerSettings) -> Iterator[RacerPPO]:
+    """Start the runners, and a learner in this process; stop them at the end."""
+    wait_for_cpus(settings.runners)
     try:
-        algorithm: RacerPPO = ppo_config(config, spread, settings).build_algo()
-    except Exception as error:  # of many kinds, from another process
-        same = "every machine needs the same version of this project, with its extra ray"
-        raise RacerError(f"runners could not be started ({gist(error)}): {same}") from error
+        algorithm: RacerPPO = ppo_config(config, settings, runner).build_algo()
+    except Exception as error:  # RLlib passes on any exception of another process
+        hint = "every node needs the same version of racer-viewer[ray]"
+        raise RacerError(f"runners could not be started ({summary(error)}): {hint}") from error
     try:
         yield algorithm
     finally:
         algorithm.stop()
-        shutil.rmtree(algorithm.logdir, ignore_errors=True)  # an empty folder in the user's home, which RLlib makes
+        shutil.rmtree(algorithm.logdir, ignore_errors=True)  # RLlib leaves an empty folder in the user's home
 
 
-def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> Any:
-    """settings: of each runner."""
+def ppo_config(config: RunConfig, settings: RaySettings, runner: RunnerSettings) -> Any:
+    """Return RLlib's config of PPO."""
     ppo: Any = PPOConfig(RacerPPO)
     ppo.environment(
         RacerVectorEnv,
-        env_config={SETTINGS: settings},
+        env_config={SETTINGS: runner},
         observation_space=OBSERVATION_SPACE,
         action_space=ACTION_SPACE,
     )
     ppo.env_runners(
         env_runner_cls=CarRunner,
-        num_env_runners=spread.runners,
-        num_envs_per_env_runner=settings.config.num_cars,
+        num_env_runners=settings.runners,
+        num_envs_per_env_runner=runner.config.num_cars,
     )
     on_gpu = get_device(config.device).type == "cuda"
     ppo.learners(num_learners=0, learner_class=RacerLearner, num_gpus_per_learner=int(on_gpu))
@@ -185,9 +187,9 @@ def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> A
     _set_training(ppo, config)
     ppo.fault_tolerance(
         restart_failed_env_runners=True,
-        max_num_env_runner_restarts=MOST_RESTARTS,
+        max_num_env_runner_restarts=MAX_RESTARTS,
         delay_between_env_runner_restarts_s=0.0,
-        env_runner_health_probe_timeout_s=PROBE_SECONDS,
+        env_runner_health_probe_timeout_s=PROBE_TIMEOUT,
     )
     ppo.debugging(seed=config.seed, log_level="CRITICAL")
     ppo.reporting(min_time_s_per_iteration=None, min_sample_timesteps_per_iteration=0)
@@ -195,7 +197,7 @@ def ppo_config(config: RunConfig, spread: Spread, settings: RunnerSettings) -> A
 
 
 def _set_training(ppo: Any, config: RunConfig) -> None:
-    """As stable-baselines3 does it, as far as RLlib can; runners know the discount, and a `Plan` the learning rate."""
+    """Set PPO's parameters as in stable-baselines3. Runners use gamma; `IterationSettings` set the learning rate."""
     steps = config.num_cars * config.n_steps
     ppo.training(
         train_batch_size_per_learner=steps,
@@ -206,7 +208,7 @@ def _set_training(ppo: Any, config: RunConfig) -> None:
         vf_loss_coeff=config.vf_coef,
         entropy_coeff=config.ent_coef,
         use_kl_loss=True,
-        kl_coeff=0.0,  # it is told, and not learned from
+        kl_coeff=0.0,  # for the metric only
         grad_clip=config.max_grad_norm,
         grad_clip_by="global_norm",
     )

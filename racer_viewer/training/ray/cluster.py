@@ -1,4 +1,4 @@
-"""Where Ray runs: a small one on this machine, or a cluster that is there already."""
+"""Ray sessions: Ray started on this machine, or a connection to an existing cluster."""
 
 from __future__ import annotations
 
@@ -20,129 +20,126 @@ from typing import Any
 from racer_env.errors import RacerError
 from racer_viewer.runtime import is_packaged
 
-HOW_TO_GET = (
-    'this needs Ray, which lives beside the rest: python run.py --with ray …, or pip install "racer-viewer[ray]"'
+INSTALL_HINT = (
+    'this needs Ray, which has its own environment: use python run.py --with ray …, or pip install "racer-viewer[ray]"'
 )
-NOT_PACKAGED = "the packaged app has no Ray: get the source, and there python run.py --with ray …"
-OBJECT_STORE_BYTES = 256 * 2**20
-"""Of a Ray on this machine. What runners send in an iteration is a few megabytes."""
-MOST_PER_CORE = 4
-"""Runners of a Ray on this machine: each is a process of some 350 MB."""
-TASK_PROCESSES_CPUS = 1
-"""Beside those of the runners: the learner's."""
+PACKAGED_HINT = "the packaged app does not include Ray: get the source and use python run.py --with ray …"
+OBJECT_STORE_SIZE = 256 * 2**20
+"""Size [bytes] of the object store of a local Ray; the rollouts of an iteration are a few megabytes."""
+MAX_RUNNERS_PER_CORE = 4
+"""Maximum runners per core of a local Ray; each runner is a process of about 350 MB."""
+LEARNER_CPUS = 1
+"""CPUs of a local Ray that are not used by runners."""
 QUIET: Mapping[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-ANSWER_SECONDS = 10.0
-ROOM_SECONDS, ROOM_LOOK_SECONDS = 60.0, 0.5
-"""Until a cluster that has no processors free is given up, and between two looks."""
-TRIES = 4
-"""To connect. A cluster starts a process for every client, and one start in some forty fails for no reason."""
-SECRET = secrets.token_hex(32)
-"""Of all Rays that this process starts: Ray reads it once."""
+CONNECT_TIMEOUT = 10.0
+"""Timeout [s] of the first connection to a cluster."""
+CPU_TIMEOUT, CPU_POLL_INTERVAL = 60.0, 0.5
+"""Time [s] to wait for free CPUs of a cluster, and time between two checks."""
+CONNECT_TRIES = 4
+"""Number of connection attempts: about one in forty client processes of a cluster fails to start."""
+TOKEN = secrets.token_hex(32)
+"""Authentication token of every Ray that this process starts; Ray reads it once."""
 STDERR = 2
-"""The number of that file."""
+"""File descriptor of the standard error."""
 
 
 def check_ray() -> None:
-    """A clear line where Ray is not installed, before anything else happens."""
+    """Raise RacerError if Ray is not installed."""
     spec = find_spec("ray")
-    if spec is None or spec.origin is None:  # a folder of that name is not it
-        raise RacerError(NOT_PACKAGED if is_packaged() else HOW_TO_GET)
+    if spec is None or spec.origin is None:  # a folder named ray is not the package
+        raise RacerError(PACKAGED_HINT if is_packaged() else INSTALL_HINT)
 
 
 @contextmanager
-def ray_running(address: str | None, processes: int) -> Iterator[None]:
-    """A Ray with room for so many processes; all of it that was started here ends with this.
+def ray_session(address: str | None, processes: int) -> Iterator[None]:
+    """Start Ray with a CPU for each process, or connect to a cluster; stop what was started at the end.
 
-    address: of a cluster, as "auto" or "ray://HOST:10001"; None starts one on this machine.
+    address: cluster, such as "auto" or "ray://HOST:10001"; None starts Ray on this machine.
     """
     check_ray()
-    _be_quiet()
+    _silence_ray()
     import ray
 
     if ray.is_initialized():
         yield
         return
     session, on_sigterm = None, signal.getsignal(signal.SIGTERM)
-    with _nothing_on_stderr():
+    with _discard_stderr():
         if address is None:
             session = _start(processes)
         else:
             _connect(address)
     if callable(on_sigterm) and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, on_sigterm)  # Ray has put its own there, which ends a run without saving it
+        signal.signal(signal.SIGTERM, on_sigterm)  # Ray's own handler would end a run without saving it
     try:
         yield
     finally:
         ray.shutdown()
         if session is not None:
-            shutil.rmtree(session, ignore_errors=True)  # logs and sockets, which Ray leaves
+            shutil.rmtree(session, ignore_errors=True)  # Ray leaves logs and sockets
 
 
-def check_room(processes: int) -> None:
-    """Ray itself waits for processors for ever, without a word."""
+def check_cpus(processes: int) -> None:
+    """Raise RacerError if Ray has too few CPUs; Ray itself would wait forever."""
     import ray
 
-    there = int(ray.cluster_resources().get("CPU", 0))
-    if there < processes:
-        raise RacerError(
-            f"{processes} processes need a processor each, and this Ray has {there}: ask for fewer --runners"
-        )
+    cpus = int(ray.cluster_resources().get("CPU", 0))
+    if cpus < processes:
+        raise RacerError(f"{processes} processes need one CPU each, but this Ray has {cpus}: use fewer --runners")
 
 
-def wait_for_room(processes: int) -> None:
-    """Until so many processors are free: those of a run that was killed are so after some seconds. In a trial of a
-    search, they are set aside already.
-    """
+def wait_for_cpus(processes: int) -> None:
+    """Wait for free CPUs: a killed run releases its own after some seconds, a trial of a search has reserved them."""
     import ray
     from ray.util import get_current_placement_group
 
-    check_room(processes)
-    end = time.monotonic() + ROOM_SECONDS
+    check_cpus(processes)
+    end = time.monotonic() + CPU_TIMEOUT
     while get_current_placement_group() is None:
         free = int(ray.available_resources().get("CPU", 0))
         if free >= processes:
             return
         if time.monotonic() > end:
             raise RacerError(
-                f"{processes} processes need a processor each, and others use this Ray, {free} are free: "
-                "ask for fewer --runners, or try again later"
+                f"{processes} processes need one CPU each, but only {free} of this Ray are free: "
+                "use fewer --runners, or try again later"
             )
-        time.sleep(ROOM_LOOK_SECONDS)
+        time.sleep(CPU_POLL_INTERVAL)
 
 
 def _start(processes: int) -> str:
-    """A Ray on this machine, and the folder that it leaves."""
+    """Start Ray on this machine; return its session folder."""
     import ray
 
     cores = os.cpu_count() or 1
-    if processes > MOST_PER_CORE * cores:
-        most = f"at most {MOST_PER_CORE * cores}, and fewer are faster"
-        raise RacerError(f"{processes} runners are too many for the {cores} cores of this machine: {most}")
+    if processes > MAX_RUNNERS_PER_CORE * cores:
+        hint = f"use at most {MAX_RUNNERS_PER_CORE * cores}; fewer are faster"
+        raise RacerError(f"{processes} runners are too many for the {cores} cores of this machine: {hint}")
     try:
-        with _for_this_user():
+        with _local_access_only():
             context = ray.init(
                 address="local",
-                num_cpus=max(cores, processes + TASK_PROCESSES_CPUS),
-                object_store_memory=OBJECT_STORE_BYTES,
+                num_cpus=max(cores, processes + LEARNER_CPUS),
+                object_store_memory=OBJECT_STORE_SIZE,
                 include_dashboard=False,
                 **QUIET,
             )
-    except Exception as error:  # it raises of all kinds
-        raise RacerError(f"no Ray could be started on this machine: {gist(error)}") from None
+    except Exception as error:  # Ray raises many kinds
+        raise RacerError(f"Ray could not be started on this machine: {summary(error)}") from None
     return str(context.address_info["session_dir"])
 
 
 @contextmanager
-def _for_this_user() -> Iterator[None]:
-    """A Ray that starts meanwhile can be reached from this machine only, as Ray does it by itself on Windows and macOS,
-    and outlives a change of its network; and only with a secret that is written nowhere.
+def _local_access_only() -> Iterator[None]:
+    """Restrict a Ray that starts meanwhile to the loopback address, as on Windows and macOS, and to a token that is
+    never written to disk. A change of network does not end such a Ray.
 
-    Variables are for its processes. What this one has read of the first of them is a constant.
+    The environment variables are for Ray's processes. This process has read the first one at import: it is a constant.
     """
     from ray._private import ray_constants as constants
 
     variables, clusters = dict(os.environ), constants.ENABLE_RAY_CLUSTER
-    os.environ.update({constants.ENABLE_RAY_CLUSTERS_ENV_VAR: "0", "RAY_AUTH_TOKEN": SECRET})
+    os.environ.update({constants.ENABLE_RAY_CLUSTERS_ENV_VAR: "0", "RAY_AUTH_TOKEN": TOKEN})
     constants.ENABLE_RAY_CLUSTER = False
     try:
         yield
@@ -157,12 +154,12 @@ def _for_this_user() -> Iterator[None]:
 def _connect(address: str) -> None:
     import ray
 
-    _check_answers(address)
-    for left in reversed(range(TRIES)):
+    _check_address(address)
+    for left in reversed(range(CONNECT_TRIES)):
         try:
             ray.init(address=address, **QUIET)
             return
-        except ConnectionAbortedError as error:  # said by the cluster itself
+        except ConnectionAbortedError as error:  # raised by the cluster itself
             if not left:
                 raise _unreachable(address, error) from None
         except Exception as error:
@@ -170,34 +167,34 @@ def _connect(address: str) -> None:
 
 
 def _unreachable(address: str, error: Exception) -> RacerError:
-    hint = "" if "RAY_AUTH_MODE" in os.environ else " (if that cluster wants a token, set RAY_AUTH_MODE=token)"
-    return RacerError(f"no Ray cluster could be reached at {address}: {gist(error)}{hint}")
+    hint = "" if "RAY_AUTH_MODE" in os.environ else " (if the cluster needs a token, set RAY_AUTH_MODE=token)"
+    return RacerError(f"cannot connect to a Ray cluster at {address}: {summary(error)}{hint}")
 
 
-def _check_answers(address: str) -> None:
-    """Ray itself asks for minutes where nobody is."""
+def _check_address(address: str) -> None:
+    """Raise RacerError if nothing listens there; Ray itself would retry for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdecimal():
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
     except (OSError, OverflowError, UnicodeError) as error:
-        raise RacerError(f"no Ray cluster could be reached at {address}: {error}") from None
+        raise RacerError(f"cannot connect to a Ray cluster at {address}: {error}") from None
 
 
-def gist(error: Exception) -> str:
-    """Errors of other processes bring pages with them; what it was is at their end."""
+def summary(error: Exception) -> str:
+    """Return an error in one line; errors of other processes contain a traceback that ends with the cause."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0] if len(lines) == 1 or not lines[0].endswith(":") else f"{lines[0]} {lines[-1].strip()}"
 
 
 @contextmanager
-def _nothing_on_stderr() -> Iterator[None]:
-    """Ray's compiled part writes there whatever its level of logging is; what matters comes as an exception."""
+def _discard_stderr() -> Iterator[None]:
+    """Discard standard error: Ray's compiled part ignores the log level, and raises what matters."""
     sys.stderr.flush()
     before = os.dup(STDERR)
-    with open(os.devnull, "wb") as nothing:
-        os.dup2(nothing.fileno(), STDERR)
+    with open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), STDERR)
     try:
         yield
     finally:
@@ -205,8 +202,8 @@ def _nothing_on_stderr() -> Iterator[None]:
         os.close(before)
 
 
-def _be_quiet() -> None:
-    """No figures to Ray's makers, no pages of advice between a run's own lines, no Ctrl-C."""
+def _silence_ray() -> None:
+    """Disable usage statistics, warnings, log output and the Ctrl-C handler of Ray."""
     for name, value in (
         ("RAY_USAGE_STATS_ENABLED", "0"),
         ("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"),
@@ -216,9 +213,9 @@ def _be_quiet() -> None:
     ):
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", category=DeprecationWarning)
-    warnings.filterwarnings("ignore", message="You have specified a mini-batch size")  # for a model that learns not
-    from ray._private import worker  # which sets levels of its own, and reads the above
+    warnings.filterwarnings("ignore", message="You have specified a mini-batch size")  # the SB3 model never learns
+    from ray._private import worker  # sets log levels and reads the variables above
 
-    worker.print_to_stdstream = lambda *_, **__: None  # a page for every process that dies; a run has a line for that
+    worker.print_to_stdstream = lambda *_, **__: None  # one page per process that dies; the run reports it in one line
     for name in ("ray", "ray.rllib", "ray.tune"):
         logging.getLogger(name).setLevel(logging.ERROR)

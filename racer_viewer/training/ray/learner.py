@@ -1,144 +1,281 @@
-"""The network that learns on Ray: that of stable-baselines3, so that what is learned is a model like all others.
+"""Learner on Ray RLlib: runners collect rollouts in other processes, this process learns from them.
 
-RLlib's PPO learner, with the schedules and the normalisation of a run's config."""
+A model of stable-baselines3 receives the weights after every update. It is what is saved, evaluated and logged, so a
+run on Ray is like every other run and either engine can resume it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
-from ray.rllib.core import DEFAULT_MODULE_ID
-from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis import ValueFunctionAPI
-from ray.rllib.core.rl_module.torch import TorchRLModule
-from stable_baselines3.common.policies import ActorCriticPolicy
+from racer_env.bridge.interface import BatchStep
+from racer_env.errors import RacerError
+from racer_viewer.training.config import RunConfig
+from racer_viewer.training.learner import Callback, Learner, LearnerError, PolicyWeights
+from racer_viewer.training.metrics import DrivingStats, MetricsLogger
+from racer_viewer.training.policy_log import PolicyLayout
+from racer_viewer.training.ray.algorithm import Iteration, RacerPPO, build_algorithm
+from racer_viewer.training.ray.cluster import ray_session
+from racer_viewer.training.ray.module import IterationSettings
+from racer_viewer.training.ray.settings import RaySettings, RunnerSettings
+from racer_viewer.training.run import Run
+from racer_viewer.training.run_folder import Checkpoint
+from racer_viewer.training.run_log import RunLog
+from racer_viewer.training.sb3 import LinearSchedule, SB3Learner, metrics_files
 
-from racer_viewer.training.sb3 import ACTIVATIONS
+WARM_UP_TICKS = 200
+"""Ticks that a new policy drives before it learns, to initialise the normalisation statistics."""
+IDLE_TIMEOUT = 60.0
+"""Time [s] without a rollout of any runner after which a run ends."""
+RETRY_INTERVAL = 1.0
+"""Time [s] between two iterations without a rollout."""
+ALL_LOST = "all of them died"
+METRICS = {
+    "policy_loss": "train/policy_gradient_loss",
+    "vf_loss": "train/value_loss",
+    "entropy": "train/entropy_loss",
+    "mean_kl_loss": "train/approx_kl",
+    "vf_explained_var": "train/explained_variance",
+    "total_loss": "train/loss",
+}
+"""Names of metrics in stable-baselines3, by their names in RLlib."""
 
-MODEL_NET, MODEL_ACTIVATION, MODEL_LOG_STD = "net", "activation", "log_std"
-"""Keys of the settings that the module is made with."""
-EPSILON = 1e-8
-"""Added to variances, as stable-baselines3 does."""
+IterationHandler = Callable[[RacerPPO], None]
 
 
-class RacerModule(TorchRLModule, ValueFunctionAPI):
-    """Takes observations as they are, and normalises them itself: so its normalisation goes wherever its weights go.
+def ray_run(
+    config: RunConfig,
+    runs: Path,
+    settings: RaySettings,
+    checkpoint: Checkpoint | None = None,
+    bridges: str | None = None,
+    on_iteration: IterationHandler = lambda algorithm: None,
+) -> Run:
+    """Create a run that learns on Ray.
 
-    reward_scale: runners divide rewards by it. It travels here too, so that it is the same for all of them.
+    bridges: addresses of bridge servers whose cars the runners drive, separated by commas.
+    on_iteration: called after every iteration.
+    """
+    config = settings.run_config(config)
+    runner = RunnerSettings.create(settings.runner_config(config), bridges)
+    return Run(
+        config, runs, checkpoint, partial(RayLearner, settings=settings, runner=runner, on_iteration=on_iteration)
+    )
+
+
+class RayLearner(Learner):
+    """PPO on Ray RLlib. Ray is started, or connected to, when the learner is created.
+
+    settings: cluster and number of runners. runner: settings that each runner receives.
     """
 
-    obs_mean: torch.Tensor
-    obs_scale: torch.Tensor
-    reward_scale: torch.Tensor
-    clip_obs: torch.Tensor
-
-    def setup(self) -> None:
-        settings = self.model_config
-        self.policy = ActorCriticPolicy(
-            self.observation_space,
-            self.action_space,
-            lambda remaining: 0.0,
-            net_arch=list(settings[MODEL_NET]),
-            activation_fn=ACTIVATIONS[settings[MODEL_ACTIVATION]],
-            log_std_init=settings[MODEL_LOG_STD],
-        )
-        size = self.observation_space.shape[0]
-        self.register_buffer("obs_mean", torch.zeros(size))
-        self.register_buffer("obs_scale", torch.ones(size))
-        self.register_buffer("reward_scale", torch.ones(()))
-        self.register_buffer("clip_obs", torch.tensor(10.0))
-
-    def set_normalisation(
-        self, mean: NDArray[np.float64], var: NDArray[np.float64], returns_var: float | None, clip_obs: float
+    def __init__(
+        self,
+        config: RunConfig,
+        settings: RaySettings,
+        runner: RunnerSettings,
+        on_iteration: IterationHandler = lambda algorithm: None,
     ) -> None:
-        """returns_var: of discounted returns; None leaves rewards as they are."""
-        self.obs_mean.copy_(torch.from_numpy(np.asarray(mean)))
-        self.obs_scale.copy_(torch.from_numpy(1.0 / np.sqrt(np.asarray(var) + EPSILON)))
-        self.reward_scale.fill_(1.0 if returns_var is None else float(np.sqrt(returns_var + EPSILON)))
-        self.clip_obs.fill_(clip_obs)
+        self.config, self._settings, self._runner, self._on_iteration = config, settings, runner, on_iteration
+        self._updates = 0
+        with ExitStack() as resources:
+            resources.enter_context(ray_session(settings.address, settings.runners))
+            self._sb3 = SB3Learner(config)
+            resources.callback(self._sb3.close)
+            self._resources = resources.pop_all()
 
-    def means_of(self, observations: torch.Tensor) -> torch.Tensor:
-        """Of the actions; their noise is the policy's log_std."""
-        means: torch.Tensor = self.policy.action_net(
-            self.policy.mlp_extractor.forward_actor(self._normalised(observations))
+    @property
+    def steps(self) -> int:
+        return self._sb3.steps
+
+    @property
+    def updates(self) -> int:
+        return self._updates
+
+    @property
+    def simulation(self) -> None:
+        """None: the cars are in the runners' processes."""
+        return None
+
+    @property
+    def last_step(self) -> BatchStep:
+        return self._sb3.last_step
+
+    @property
+    def logger(self) -> MetricsLogger:
+        return self._sb3.logger
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        self._sb3.load(checkpoint)
+
+    def load_weights(self, model: str) -> None:
+        self._sb3.load_weights(model)
+
+    def policy_layout(self) -> PolicyLayout:
+        return self._sb3.policy_layout()
+
+    def policy_weights(self) -> PolicyWeights:
+        return self._sb3.policy_weights()
+
+    def save(self, path: Path) -> Path:
+        return self._sb3.save(path)
+
+    def close(self) -> None:
+        self._resources.close()
+
+    def learn(self, folder: Path, log: RunLog, callback: Callback) -> None:
+        model = self._sb3.model
+        with ExitStack() as resources:
+            resources.enter_context(metrics_files(model, folder, log, callback.on_problem))
+            algorithm = resources.enter_context(build_algorithm(self.config, self._settings, self._runner))
+            if not self.steps and not self.config.begin_from:
+                self._warm_up_statistics()
+            self._send_model(algorithm)
+            callback.on_training_start()
+            self._iterate(algorithm, log, callback)
+            callback.on_training_end()
+            if model.logger.name_to_value:
+                model.logger.dump(self.steps)
+
+    def _iterate(self, algorithm: RacerPPO, log: RunLog, callback: Callback) -> None:
+        """Learn to the end; the metrics of the last iteration are not dumped yet."""
+        health = RunnerHealth(self._settings.runners, callback.on_problem)
+        first_steps, first_seconds = self.steps, log.seconds
+        while self.steps < self.config.timesteps:
+            callback.on_rollout_start()
+            algorithm.train()
+            self._on_iteration(algorithm)
+            iteration = algorithm.last
+            health.check(iteration)
+            if iteration.rollouts:
+                go_on = callback.on_step(self._take(iteration, algorithm))
+                callback.on_rollout_end()
+                self._record_metrics(iteration, log.seconds, (self.steps - first_steps) / (log.seconds - first_seconds))
+            else:
+                go_on = callback.on_step(DrivingStats())
+                time.sleep(RETRY_INTERVAL)
+            if not go_on:
+                return
+            if iteration.rollouts and self.steps < self.config.timesteps:
+                self._sb3.model.logger.dump(self.steps)
+
+    def _take(self, iteration: Iteration, algorithm: RacerPPO) -> DrivingStats:
+        """Copy weights and statistics of an iteration into the model, and prepare the next iteration."""
+        model, env, stats = self._sb3.model, self._sb3.env, DrivingStats()
+        self._updates += 1
+        model.num_timesteps += iteration.steps
+        self._receive_model(algorithm)
+        for each in iteration.rollouts:
+            for running, seen in ((self._sb3.observation_statistics, each.observations), (env.ret_rms, each.returns)):
+                running.update_from_moments(seen.mean, seen.var, seen.count)
+            stats.add(each.stats)
+        settings = self._iteration_settings()
+        algorithm.learner_group.foreach_learner(lambda learner: learner.apply(settings))
+        return stats
+
+    def _send_model(self, algorithm: RacerPPO) -> None:
+        """Copy the model to RLlib's learner."""
+        policy = self._sb3.model.policy
+        weights, optimiser, settings = policy.state_dict(), policy.optimizer.state_dict(), self._iteration_settings()
+        algorithm.learner_group.foreach_learner(lambda learner: learner.load_model(weights, optimiser, settings))
+
+    def _receive_model(self, algorithm: RacerPPO) -> None:
+        """Copy weights and optimiser of RLlib's learner into the model."""
+        (answer,) = algorithm.learner_group.foreach_learner(lambda learner: learner.model_state())
+        weights, optimiser = answer.get()
+        self._sb3.model.policy.load_state_dict(weights)
+        self._sb3.model.policy.optimizer.load_state_dict(optimiser)
+
+    def _iteration_settings(self) -> IterationSettings:
+        """Return the settings of the next iteration.
+
+        As in stable-baselines3, the noise depends on the steps before the rollout, the learning rate on those after it.
+        """
+        config, running, returns = self.config, self._sb3.observation_statistics, self._sb3.env.ret_rms
+        now, then = self.steps, self.steps + config.num_cars * config.n_steps
+        return IterationSettings(
+            learning_rate=LinearSchedule(config.learning_rate, config.final_learning_rate)(
+                1.0 - then / config.timesteps
+            ),
+            log_std_limit=LinearSchedule(config.log_std, config.final_log_std)(1.0 - now / config.timesteps),
+            obs_mean=running.mean.copy(),
+            obs_var=running.var.copy(),
+            returns_var=float(returns.var) if config.norm_reward else None,
+            clip_obs=config.clip_obs,
         )
-        return means
 
-    def _normalised(self, observations: torch.Tensor) -> torch.Tensor:
-        scaled = (observations - self.obs_mean) * self.obs_scale
-        return torch.clamp(scaled, -self.clip_obs, self.clip_obs)
+    def _record_metrics(self, iteration: Iteration, seconds: float, steps_per_second: float) -> None:
+        """Record metrics by the names that stable-baselines3 uses, so that all charts know them."""
+        record, policy = self.logger.record, self._sb3.model.policy
+        for name, known in METRICS.items():
+            if name in iteration.metrics:
+                record(known, iteration.metrics[name] * (-1.0 if name == "entropy" else 1.0))
+        record("train/learning_rate", float(policy.optimizer.param_groups[0]["lr"]))
+        record("train/std", float(policy.log_std.detach().exp().mean()))  # type: ignore[operator]
+        record("ray/runners", len(iteration.rollouts))
+        record("ray/driving_sec", max(each.seconds for each in iteration.rollouts))
+        record("ray/gathering_sec", iteration.gathering)
+        record("ray/learning_sec", iteration.learning)
+        record("time/fps", round(steps_per_second))
+        record("time/total_timesteps", self.steps)
+        record("time/time_elapsed", seconds)
 
-    def _forward(self, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
-        means = self.means_of(batch[Columns.OBS])
-        noise = self.policy.log_std.expand_as(means)
-        return {Columns.ACTION_DIST_INPUTS: torch.cat((means, noise), dim=-1)}
-
-    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
-        features = self.policy.mlp_extractor.forward_critic(self._normalised(batch[Columns.OBS]))
-        values: torch.Tensor = self.policy.value_net(features).squeeze(-1)
-        return values
-
-
-ADAM_EPSILON = 1e-5
-"""As stable-baselines3's PPO has it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """For the next iteration, from gathering on.
-
-    log_std_limit: the noise on actions is at most this. The others but learning_rate are what observations and rewards
-    are normalised with; see `RacerModule.set_normalisation`.
-    """
-
-    learning_rate: float
-    log_std_limit: float
-    obs_mean: NDArray[np.float64]
-    obs_var: NDArray[np.float64]
-    returns_var: float | None
-    clip_obs: float
+    def _warm_up_statistics(self) -> None:
+        """Drive with the untrained policy to initialise the normalisation statistics."""
+        model, env = self._sb3.model, self._sb3.env
+        observations: Any = env.reset()
+        for _ in range(WARM_UP_TICKS):
+            actions, _ = model.predict(observations)
+            observations, _, _, _ = env.step(actions)
 
 
-class RacerLearner(PPOTorchLearner):
-    """What changes of the policy besides learning does so between two iterations: runners gather with the very policy
-    that learns from it.
-    """
+class RunnerHealth:
+    """Reports runners that fail, die or are replaced, and ends a run in which none collects rollouts any more."""
 
-    def begin_with(self, policy: Mapping[str, Any], optimiser: Mapping[str, Any], plan: Plan) -> None:
-        """Weights and the optimiser's memory, of stable-baselines3, and how to go on."""
-        self._racer.policy.load_state_dict(policy)
-        self._optimiser.load_state_dict(dict(optimiser))
-        self.follow(plan)
+    def __init__(self, runners: int, on_problem: Callable[[str], None]) -> None:
+        self._runners, self._on_problem = runners, on_problem
+        self._failures: set[str] = set()
+        """Failures of the previous iteration."""
+        self._processes: dict[int, str] = {}
+        """Process of each runner that has collected a rollout, by runner number."""
+        self._idle_since: float | None = None
+        """Time of the first iteration without a rollout, by time.monotonic."""
 
-    def follow(self, plan: Plan) -> None:
-        self._optimiser.param_groups[0]["lr"] = plan.learning_rate
-        self._racer.set_normalisation(plan.obs_mean, plan.obs_var, plan.returns_var, plan.clip_obs)
-        with torch.no_grad():
-            self._racer.policy.log_std.clamp_(max=plan.log_std_limit)
+    def check(self, iteration: Iteration) -> None:
+        """Report problems of an iteration; raise if no runner works at the start, or for too long later."""
+        failures = {each.text for each in iteration.failures}
+        if iteration.rollouts:
+            self._idle_since = None
+        else:
+            self._check_idle(min(failures, default=ALL_LOST))
+        for text in sorted(failures - self._failures):
+            self._on_problem(f"a runner failed and tries again: {text}")
+        self._failures = failures
+        if iteration.lost:
+            self._on_problem(f"{iteration.lost} of {self._runners} runners died and will be replaced")
+        if replaced := self._count_replaced(iteration):
+            self._on_problem(f"{replaced} of {self._runners} runners had died and {_were(replaced)} replaced")
 
-    def state_of_policy(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Weights and the optimiser's memory, as stable-baselines3 has them."""
-        return self._racer.policy.state_dict(), self._optimiser.state_dict()
+    def _check_idle(self, reason: str) -> None:
+        if not self._processes:
+            raise RacerError(f"no runner can drive: {reason}")
+        now = time.monotonic()
+        self._idle_since = self._idle_since or now
+        if now - self._idle_since > IDLE_TIMEOUT:
+            raise LearnerError(f"no runner can drive any more, the policy was saved: {reason}")
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """The same optimiser over the same parameters as stable-baselines3 has, so that either goes on with it."""
-        parameters = list(self._module[module_id].policy.parameters())
-        optimiser = torch.optim.Adam(parameters, eps=ADAM_EPSILON)
-        self.register_optimizer(module_id=module_id, optimizer=optimiser, params=parameters)
+    def _count_replaced(self, iteration: Iteration) -> int:
+        """Count the runners whose process has changed: Ray replaces them silently."""
+        processes = {each.runner: each.process for each in iteration.rollouts}
+        replaced = sum(self._processes.get(runner, process) != process for runner, process in processes.items())
+        self._processes.update(processes)
+        return replaced
 
-    @property
-    def _racer(self) -> RacerModule:
-        module = self.module[DEFAULT_MODULE_ID].unwrapped()
-        assert isinstance(module, RacerModule)
-        return module
 
-    @property
-    def _optimiser(self) -> torch.optim.Optimizer:
-        (optimiser,) = (optimiser for _, optimiser in self.get_optimizers_for_module(DEFAULT_MODULE_ID))
-        assert isinstance(optimiser, torch.optim.Optimizer)
-        return optimiser
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"

@@ -1,11 +1,7 @@
-"""What one runner gathers at a time, as arrays, and what PPO learns from it.
+"""RLlib environment runner that drives all cars of one process as arrays.
 
-What a runner tells of the driving: reward components, laps, sectors, episodes, and the moments of what it saw.
-
-RLlib's environment runner on all cars at once: it sends arrays with all that PPO learns from, and not episodes.
-
-RLlib's own runner keeps a list for every value of every car, and waits a step for a car to start anew; this one takes
-the arrays of a RacerVectorEnv, whose cars start anew within the step, and works out advantages where they are gathered.
+RLlib's own runner keeps a list per value and car, and expects a car to restart one step after its episode has ended.
+This runner steps a RacerVectorEnv, whose cars restart within the same step, and sends arrays with advantages.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -27,28 +23,30 @@ from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from racer_env.bridge.ws_client import TOKEN_VARIABLE
-from racer_env.engine import REWARD_COMPONENTS
 from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_env.errors import RacerError, in_one_line
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.lap_tracker import Sights, Spotter
-from racer_viewer.training.metrics import Driven, Episodes, find_cars, tick_of
+from racer_viewer.training.lap_tracker import LapTracker
+from racer_viewer.training.metrics import DrivingStats
 from racer_viewer.training.ray.settings import RunnerSettings
-from racer_viewer.training.sb3 import make_cars
-from racer_viewer.training.vec_env import SB3VecEnv
+from racer_viewer.training.sb3 import find_cars, make_cars, simulation_of
 
 CLIP_REWARD = 10.0
-"""Scaled rewards are within ± this, as in stable-baselines3."""
+"""Limit of normalised rewards, as in stable-baselines3."""
+RETRY_FACTOR, MAX_RETRY_INTERVAL = 3.0, 30.0
+"""Time until a failed runner tries again: multiple of the time it took to fail, and maximum [s]; other runners wait."""
+SETTINGS = "settings"
+"""Key of the `RunnerSettings` in RLlib's env_config."""
 
 Floats = NDArray[np.float32]
 Batch = dict[str, Floats]
-"""A row for every step of every car, by RLlib's names."""
+"""Columns by RLlib's names, with one row per step and car."""
 
 
 class Rollout:
-    """So many ticks of all cars, as arrays (ticks, cars, …). observations[tick] is what was seen before it.
+    """Some ticks of all cars, as arrays (ticks, cars, …). observations[tick] is the observation before that tick.
 
-    module: that drives, see `RacerModule`. discounted: rewards so far, discounted, of the episode a car is in.
+    module: policy that drives, see `RacerModule`. discounted: discounted rewards of each car's episode so far.
     """
 
     def __init__(self, ticks: int, first: Floats, module: Any) -> None:
@@ -61,30 +59,30 @@ class Rollout:
         self.observations[0] = first
         self._actions: Floats = np.empty((ticks, cars, actions), np.float32)
         self._means: Floats = np.empty((ticks, cars, actions), np.float32)
-        """Around which actions were drawn."""
+        """Mean actions of the policy."""
         self.rewards: Floats = np.empty((ticks, cars), np.float32)
         self.discounted = np.empty((ticks, cars))
         self._terminated = np.zeros((ticks, cars), np.bool_)
         self._truncated = np.zeros((ticks, cars), np.bool_)
         self._last: Floats = np.zeros((0, size), np.float32)
-        """What was seen at the end of episodes that were cut off, in the order of ticks and cars."""
+        """Last observations of truncated episodes, ordered by tick and car."""
 
     def act(self, tick: int) -> Floats:
-        """RLlib's own way there costs more than all the rest of a tick."""
+        """Draw the actions of a tick. RLlib's own sampling would cost more than the rest of a tick."""
         with torch.no_grad():
-            means = self._module.means_of(torch.from_numpy(self.observations[tick]))
+            means = self._module.mean_actions(torch.from_numpy(self.observations[tick]))
             actions: Floats = torch.normal(means, self._std.expand_as(means)).numpy()
         self._means[tick], self._actions[tick] = means.numpy(), actions
         return actions
 
     def end(self, tick: int, terminated: NDArray[np.bool_], truncated: NDArray[np.bool_], last: Floats) -> None:
-        """Some episodes ended with this tick. last: what each of these cars saw last."""
+        """Mark the episodes that ended in a tick. last: last observation of each of these cars."""
         cut = truncated & ~terminated
         self._terminated[tick], self._truncated[tick] = terminated, cut
         self._last = np.concatenate((self._last, last[cut[terminated | truncated]]))
 
     def batch(self, config: RunConfig) -> Batch:
-        """What can be learned from it; advantages are not standardised yet, since this is only a part."""
+        """Return the training batch; advantages are standardised later, over the batches of all runners."""
         noise = self._log_std.expand(self._means.shape).numpy()
         inputs = np.concatenate((self._means, noise), axis=-1)
         distribution = self._module.get_exploration_action_dist_cls().from_logits(torch.from_numpy(inputs))
@@ -100,19 +98,19 @@ class Rollout:
         return {name: column.reshape(-1, *column.shape[2:]) for name, column in columns.items()}
 
     def _advantages(self, config: RunConfig) -> tuple[Floats, Floats]:
-        """Generalised advantages, and the values they are above. An episode that was cut off goes on in the values."""
-        paid, gamma = self.rewards, config.gamma
+        """Return generalised advantages and values; truncated episodes are bootstrapped with the value function."""
+        rewards, gamma = self.rewards, config.gamma
         if config.norm_reward:
-            paid = np.clip(paid / float(self._module.reward_scale), -CLIP_REWARD, CLIP_REWARD)
+            rewards = np.clip(rewards / float(self._module.reward_scale), -CLIP_REWARD, CLIP_REWARD)
         values = self._values(self.observations)
         after = values[1:].copy()
         after[self._terminated] = 0.0
         after[self._truncated] = self._values(self._last)
-        better = paid + gamma * after - values[:-1]
-        kept = gamma * config.gae_lambda * ~(self._terminated | self._truncated)
+        advantages = rewards + gamma * after - values[:-1]
+        decay = gamma * config.gae_lambda * ~(self._terminated | self._truncated)
         for tick in reversed(range(self.ticks - 1)):
-            better[tick] += kept[tick] * better[tick + 1]
-        return better.astype(np.float32), values[:-1]
+            advantages[tick] += decay[tick] * advantages[tick + 1]
+        return advantages.astype(np.float32), values[:-1]
 
     def _values(self, observations: Floats) -> Floats:
         with torch.no_grad():
@@ -121,93 +119,58 @@ class Rollout:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """Mean and variance of so many values."""
+class MeanVariance:
+    """Mean and variance of `count` rows."""
 
     mean: NDArray[np.float64]
     var: NDArray[np.float64]
     count: int
 
     @classmethod
-    def of(cls, values: NDArray[np.floating]) -> Moments:
-        """Of rows."""
+    def of(cls, values: NDArray[np.floating]) -> MeanVariance:
+        """Compute them over the rows of an array."""
         return cls(values.mean(axis=0, dtype=np.float64), values.var(axis=0, dtype=np.float64), len(values))
 
 
-@dataclass(eq=False)
-class Report:
-    """Of one rollout of one runner. components: (6,) sums over steps and cars."""
-
-    steps: int = 0
-    components: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(REWARD_COMPONENTS)))
-    driven: Driven = field(default_factory=Driven)
-    sights: Sights = field(default_factory=Sights)
-
-
-class Witness:
-    """Sees every tick of a runner's cars, from the beginning of their episodes on."""
-
-    def __init__(self, config: RunConfig, cars: SB3VecEnv) -> None:
-        self._cars, self._episodes = cars, Episodes(cars.num_envs)
-        self._spotter = Spotter(config, cars)
-        self._spotter.start()
-        self._report = Report()
-
-    def tick(self) -> None:
-        """After a step."""
-        tick, report = tick_of(self._cars), self._report
-        report.steps += len(tick.rewards)
-        report.components += tick.components.sum(axis=0)
-        report.driven.add(self._episodes.tick(tick))
-        report.sights.add(self._spotter.tick(tick))
-
-    def take(self) -> Report:
-        """What there was since the last one."""
-        report, self._report = self._report, Report()
-        return report
-
-
-RETRY_AFTER, MOST_RETRY_SECONDS = 3.0, 30.0
-"""What took so long to fail is tried again after so many times as long, but at most after this: others wait for it."""
-SETTINGS = "settings"
-"""Key of a runner's `RunnerSettings` in RLlib's env_config."""
-
-
 @dataclass(frozen=True, eq=False)
-class Gathered:
-    """By one runner, which has a number; its process is another one after it has died.
+class RunnerRollout:
+    """Rollout of one runner.
 
-    observations, returns: what normalisation is learned from. seconds: that it took.
+    observations, returns: statistics for the normalisation. seconds: time that it took. runner: number of the runner.
+    process: process of the runner, which changes when the runner is replaced.
     """
 
     batch: Batch
-    report: Report
-    observations: Moments
-    returns: Moments
+    stats: DrivingStats
+    observations: MeanVariance
+    returns: MeanVariance
     seconds: float
     runner: int
     process: str
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """Why a runner could gather nothing: a bridge that is not there, say. It tries again when it is asked again."""
+class RunnerFailure:
+    """Reason why a runner has no rollout, for instance a bridge that does not answer. It tries again when asked."""
 
     text: str
 
 
 class CarRunner(SingleAgentEnvRunner):
-    """Drives the cars of one process."""
+    """Drives the cars of one process.
 
-    _last_observations: Floats
-    _cars: Any = None
-    _trouble: Trouble | None = None
-    """The latest."""
+    last_observations: observations after the latest rollout.
+    """
+
+    last_observations: Floats
+    _env: Any = None
+    _failure: RunnerFailure | None = None
+    """Latest failure."""
     _retry_at = 0.0
-    """When it makes sense to try again after that, by time.monotonic."""
+    """Time of the next try after a failure, by time.monotonic."""
 
     def make_env(self) -> None:
-        """The cars are there when the first one drives: a bridge may keep a runner waiting, but not from being made."""
+        """Prepare the runner; the cars are created in the first rollout, because a bridge may be slow to answer."""
         torch.set_num_threads(1)
         self._process = f"{os.getpid()} on {socket.gethostname()}"
         self._settings: RunnerSettings = self.config.env_config[SETTINGS]
@@ -221,56 +184,58 @@ class CarRunner(SingleAgentEnvRunner):
         assert self.module is not None
 
     def stop(self) -> None:
-        if self._cars is not None:
-            self._cars.close()
-            self._cars = None
+        if self._env is not None:
+            self._env.close()
+            self._env = None
 
-    def sample(self, *, policy: Any) -> Gathered | Trouble:
-        """policy: state of the module to drive with, or where Ray has it."""
+    def sample(self, *, policy: Any) -> RunnerRollout | RunnerFailure:
+        """Collect a rollout. policy: state of the module, or Ray's reference to it."""
         begin = time.monotonic()
-        if self._trouble is not None and begin < self._retry_at:
-            return self._trouble
+        if self._failure is not None and begin < self._retry_at:
+            return self._failure
         self.module.set_state(ray.get(policy) if isinstance(policy, ray.ObjectRef) else policy)
         try:
-            if self._cars is None:
-                self._start()
+            if self._env is None:
+                self.start()
             return self._gather()
         except RacerError as error:
-            self._trouble = Trouble(str(error))
-        except Exception as error:  # which would end this process, and nobody would know why
-            self._trouble = Trouble(f"{type(error).__name__}: {in_one_line(error)}")
+            self._failure = RunnerFailure(str(error))
+        except Exception as error:  # RLlib would end the process without a message
+            self._failure = RunnerFailure(f"{type(error).__name__}: {in_one_line(error)}")
         self.stop()
         now = time.monotonic()
-        self._retry_at = now + min(RETRY_AFTER * (now - begin), MOST_RETRY_SECONDS)
-        return self._trouble
+        self._retry_at = now + min(RETRY_FACTOR * (now - begin), MAX_RETRY_INTERVAL)
+        return self._failure
 
-    def _start(self) -> None:
-        """Each runner with random numbers of its own."""
+    def start(self) -> Any:
+        """Create and reset the cars, with a seed per runner; return their vector environment."""
         config, runner = self._settings.config, self.worker_index or 0
         if self._settings.token is not None:
             os.environ[TOKEN_VARIABLE] = self._settings.token
-        self._cars = cars = make_cars(config, self._settings.bridge_of(runner))
+        self._env = env = make_cars(config, self._settings.bridge_of(runner))
         seed = int(np.random.SeedSequence((config.seed, runner)).generate_state(1)[0])
         torch.manual_seed(seed)
-        cars.seed(seed)
-        self._last_observations = cast(Floats, cars.reset())
-        plain = find_cars(cars)
-        assert plain is not None
-        self._plain, self._witness = plain, Witness(config, plain)
+        env.seed(seed)
+        self.last_observations = cast(Floats, env.reset())
+        self._cars = find_cars(env)
+        self._laps = LapTracker(config, simulation_of(self._cars), self._cars.last_step)
+        self._stats = DrivingStats()
         self._discounted = np.zeros(self.num_envs)
+        return env
 
-    def _gather(self) -> Gathered:
+    def _gather(self) -> RunnerRollout:
         begin, config = time.perf_counter(), self._settings.config
-        rollout = Rollout(config.n_steps, self._last_observations, self.module)
+        rollout = Rollout(config.n_steps, self.last_observations, self.module)
         for tick in range(rollout.ticks):
             self._tick(rollout, tick)
-        self._last_observations = rollout.observations[-1]
+        self.last_observations = rollout.observations[-1]
         seen = rollout.observations[1:]
-        return Gathered(
+        stats, self._stats = self._stats, DrivingStats()
+        return RunnerRollout(
             batch=rollout.batch(config),
-            report=self._witness.take(),
-            observations=Moments.of(seen.reshape(-1, seen.shape[-1])),
-            returns=Moments.of(rollout.discounted.reshape(-1)),
+            stats=stats,
+            observations=MeanVariance.of(seen.reshape(-1, seen.shape[-1])),
+            returns=MeanVariance.of(rollout.discounted.reshape(-1)),
             seconds=time.perf_counter() - begin,
             runner=self.worker_index or 0,
             process=self._process,
@@ -278,12 +243,12 @@ class CarRunner(SingleAgentEnvRunner):
 
     def _tick(self, rollout: Rollout, tick: int) -> None:
         actions = np.clip(rollout.act(tick), ACTION_SPACE.low, ACTION_SPACE.high)
-        observations, rewards, _, _ = self._cars.step(actions)
-        self._witness.tick()
+        observations, rewards, _, _ = self._env.step(actions)
+        step = self._cars.last_step
+        self._stats.add(self._laps.step(step))
         rollout.observations[tick + 1], rollout.rewards[tick] = observations, rewards
         self._discounted = self._discounted * self._settings.config.gamma + rewards
         rollout.discounted[tick] = self._discounted
-        step = self._plain.last_step
         if len(step.ended):
             self._discounted[step.ended] = 0.0
             rollout.end(tick, step.terminated, step.truncated, step.final_observations)

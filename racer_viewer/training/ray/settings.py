@@ -1,4 +1,4 @@
-"""How a run is spread over processes; nothing here needs Ray."""
+"""Settings of a run on Ray, and of its runners. Nothing here needs Ray."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ DEFAULT_RUNNERS = 1
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Over what a run is spread.
+class RaySettings:
+    """Cluster and runners of a run.
 
-    address: of a Ray cluster; None is a small Ray on this machine. runners: processes that gather.
-    cars_per_runner: None shares the config's cars among them.
+    address: address of a Ray cluster; None starts Ray on this machine. runners: number of processes that drive.
+    cars_per_runner: cars of each runner; None divides the config's cars among them.
     """
 
     address: str | None = None
     runners: int = DEFAULT_RUNNERS
     cars_per_runner: int | None = None
 
-    def of_all(self, config: RunConfig) -> RunConfig:
-        """The config of a run that is spread like this: its cars are those of all runners."""
+    def run_config(self, config: RunConfig) -> RunConfig:
+        """Return the config of the run, whose cars are those of all runners."""
         if config.algo != "ppo":
-            raise ConfigError(f"on Ray one learns with ppo only, not with {config.algo}")
+            raise ConfigError(f"--engine ray supports PPO only; use --engine sb3 for {config.algo.upper()}")
         return replace(config, num_cars=self.runners * self._cars(config))
 
-    def of_one(self, config: RunConfig) -> RunConfig:
-        """What one runner makes its cars of."""
+    def runner_config(self, config: RunConfig) -> RunConfig:
+        """Return the config of one runner."""
         return replace(config, num_cars=self._cars(config))
 
-    def crowds(self, cores: int) -> bool:
-        """Whether there are more runners than this machine has cores; a cluster has room or says that it has not."""
+    def oversubscribes(self, cores: int) -> bool:
+        """Return whether this machine has fewer cores than runners; a cluster checks its own resources."""
         return self.address is None and self.runners > cores
 
     def _cars(self, config: RunConfig) -> int:
@@ -44,10 +44,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class RunnerSettings:
-    """What every runner is told.
+    """Settings that every runner receives.
 
-    bridges: servers whose cars runners drive, each the next one; none are in the runner's own process.
-    token: of the bridges; None is what each machine's own RACER_BRIDGE_TOKEN says.
+    bridges: servers whose cars the runners drive, assigned in turn; empty if the cars are in the runner's process.
+    token: token of the bridges; None uses RACER_BRIDGE_TOKEN of the runner's own node.
     """
 
     config: RunConfig
@@ -55,13 +55,13 @@ class RunnerSettings:
     token: str | None = field(default=None, repr=False)
 
     def bridge_of(self, runner: int) -> str | None:
-        """runner: from 1, as RLlib counts them."""
+        """Return the bridge of a runner; RLlib counts runners from 1."""
         return self.bridges[max(runner - 1, 0) % len(self.bridges)] if self.bridges else None
 
     @classmethod
-    def of(cls, config: RunConfig, bridge: str | None) -> RunnerSettings:
-        """bridge: an address, or several with commas between them."""
-        bridges = () if bridge is None else tuple(each.strip() for each in bridge.split(","))
-        for each in bridges:
+    def create(cls, config: RunConfig, bridges: str | None) -> RunnerSettings:
+        """Check and split `bridges`, addresses separated by commas."""
+        addresses = () if bridges is None else tuple(each.strip() for each in bridges.split(","))
+        for each in addresses:
             check_url(each)
-        return cls(config, bridges, os.environ.get(TOKEN_VARIABLE) if bridges else None)
+        return cls(config, addresses, os.environ.get(TOKEN_VARIABLE) if addresses else None)

@@ -1,10 +1,8 @@
-"""`racer-viewer tune`: many short runs with other settings, side by side on Ray Tune; those that lag behind end early.
+"""Search for settings with Ray Tune: many short runs in parallel, of which slow ones end early; and their plot.
 
-A trial is a run of the usual learner in one process, unless it is to have runners of its own: as many of them learn at
-once as there are cores. The first one has the settings as they are, so that the best one is never worse than these.
-
-
-The trials of a search as a picture (SVG): lap time over steps, the best one bright."""
+Each trial learns in one process, or on Ray if it has runners. The first trial has the given settings, so that the best
+trial is never worse than these.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +20,23 @@ import numpy as np
 
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.evaluation import Evaluation, score
-from racer_viewer.training.ray.cluster import check_room, ray_running
-from racer_viewer.training.ray.settings import Spread
+from racer_viewer.training.ray.cluster import check_cpus, ray_session
+from racer_viewer.training.ray.settings import RaySettings
 
 if TYPE_CHECKING:
-    from racer_viewer.training.overseer import Progress
+    from racer_viewer.training.callbacks import Progress
     from racer_viewer.training.run import Run
 
 NO_LAP = 1000.0
-"""No lap [s] is as long; above it is what stands for one where a circuit is not lapped cleanly yet."""
+"""Time [s] longer than any lap; results above it are trials without a clean lap on every circuit."""
 EVALUATIONS = 12
-"""Of every trial that is not ended early."""
-GRACE = 4
-"""Evaluations before a trial may be ended."""
-KEPT = 2
-"""One of so many goes on, whenever trials are compared."""
-REMOVING_SECONDS = 10.0
-"""For other machines to remove what trials have left."""
+"""Number of evaluations of a complete trial."""
+GRACE_EVALUATIONS = 4
+"""Number of evaluations before a trial may end early."""
+REDUCTION_FACTOR = 2
+"""Factor by which the number of trials shrinks whenever they are compared."""
+CLEANUP_TIMEOUT = 10.0
+"""Time [s] for other nodes to remove files of trials."""
 LAP, STEPS, TRIAL = "lap", "steps", "trial"
 
 Settings = Mapping[str, Any]
@@ -69,15 +67,15 @@ SPACE: Mapping[str, Draw] = {
     "ent_coef": _one_of(0.0, 1e-4, 1e-3),
     "log_std": _even(-2.0, -0.7),
 }
-"""What is tried, and how it is drawn."""
+"""Distribution of every setting that is searched."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One that was tried.
+    """Trial of a search.
 
-    settings: that differ from the given ones. curve: (steps, lap [s] or more than NO_LAP) of every evaluation.
-    problem: why it failed, if it did.
+    settings: changes to the given settings. curve: steps and lap time [s] of every evaluation, see `lap_of`.
+    problem: reason of a failure.
     """
 
     number: int
@@ -98,13 +96,13 @@ Trials = Sequence[Trial]
 
 
 def lap_of(evaluation: Sequence[Evaluation]) -> float:
-    """What is to become small: the mean flying lap [s]; above NO_LAP as long as one circuit is not driven cleanly."""
+    """Return the objective: the mean flying lap [s], or a value above NO_LAP unless every circuit is driven cleanly."""
     failed, value = score(evaluation)
     return value / len(evaluation) if not failed else 2.0 * NO_LAP * failed + value
 
 
 def draw_settings(trials: int, seed: int) -> list[Settings]:
-    """The same for the same seed."""
+    """Draw the settings of all trials; the first are the given ones."""
     random = np.random.default_rng(seed)
     drawn = [{name: draw(random) for name, draw in SPACE.items()} for _ in range(trials - 1)]
     return [{}, *drawn]
@@ -113,29 +111,29 @@ def draw_settings(trials: int, seed: int) -> list[Settings]:
 def search(
     config: RunConfig,
     trials: int,
-    spread: Spread | None,
+    settings: RaySettings | None,
     address: str | None,
     on_result: Callable[[Trials], None],
     is_stopped: Callable[[], bool],
 ) -> Trials:
-    """All trials, the best first.
+    """Run all trials and return them, the best first.
 
-    spread: of each trial over runners; None learns within the trial's own process. on_result: hears after each
-    evaluation what all trials are like now. is_stopped: whether to end it, and return what was found so far.
+    settings: runners of each trial; None learns in the trial's own process. on_result: receives all trials after each
+    evaluation. is_stopped: whether to end the search and return the trials so far.
     """
     config = replace(config, name="", evaluate_every=max(1, config.timesteps // EVALUATIONS), checkpoint_every=0)
-    found = [Trial(number, settings) for number, settings in enumerate(draw_settings(trials, config.seed))]
-    runners = 0 if spread is None else spread.runners
-    with ray_running(address, runners), _folder_everywhere() as folder:
-        check_room(1 + runners)
-        problems = _run_trials(config, found, spread, folder, on_result, is_stopped)
+    found = [Trial(number, drawn) for number, drawn in enumerate(draw_settings(trials, config.seed))]
+    runners = 0 if settings is None else settings.runners
+    with ray_session(address, runners), _shared_folder() as folder:
+        check_cpus(1 + runners)
+        problems = _run_trials(config, found, settings, folder, on_result, is_stopped)
     return ranked(replace(each, problem=problems.get(each.number, "")) for each in found)
 
 
 @contextmanager
-def _folder_everywhere() -> Iterator[str]:
-    """For what is needed meanwhile only: here, and on other machines, where trials make it under the same name. Those
-    that are ended early do not remove what they have written.
+def _shared_folder() -> Iterator[str]:
+    """Create a temporary folder, and remove it from all nodes at the end: trials write to the same path on their node,
+    and those that end early leave their files.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -143,30 +141,31 @@ def _folder_everywhere() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="racer-tune-", ignore_cleanup_errors=True) as folder:
         yield folder
         remove, here = ray.remote(num_cpus=0)(shutil.rmtree), ray.get_runtime_context().get_node_id()
-        asked = [
+        removals = [
             remove.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(
                 folder, ignore_errors=True
             )
             for node in ray.nodes()
             if node["Alive"] and node["NodeID"] != here
         ]
-        if asked:
-            ray.wait(asked, num_returns=len(asked), timeout=REMOVING_SECONDS)
+        if removals:
+            ray.wait(removals, num_returns=len(removals), timeout=CLEANUP_TIMEOUT)
 
 
 def ranked(trials: Iterable[Trial]) -> Trials:
+    """Sort trials, the best first."""
     return sorted(trials, key=lambda each: (each.best, each.number))
 
 
 def _run_trials(
     config: RunConfig,
     found: list[Trial],
-    spread: Spread | None,
+    settings: RaySettings | None,
     folder: str,
     on_result: Callable[[Trials], None],
     is_stopped: Callable[[], bool],
 ) -> dict[int, str]:
-    """Adds to what is found of each. Returns why trials failed, by their number."""
+    """Run the trials and update `found`; return the failures by trial number."""
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler
 
@@ -184,8 +183,8 @@ def _run_trials(
             return is_stopped()
 
     drawn = [each.settings for each in found]
-    learn = tune.with_parameters(_learn, base=config.to_json(), drawn=drawn, spread=spread, folder=folder)
-    processes = [{"CPU": 1.0}] * (1 if spread is None else 1 + spread.runners)
+    learn = tune.with_parameters(_learn, base=config.to_json(), drawn=drawn, settings=settings, folder=folder)
+    processes = [{"CPU": 1.0}] * (1 if settings is None else 1 + settings.runners)
     tuner = tune.Tuner(
         tune.with_resources(learn, tune.PlacementGroupFactory(processes)),
         param_space={TRIAL: tune.grid_search(list(range(len(found))))},
@@ -195,8 +194,8 @@ def _run_trials(
             scheduler=ASHAScheduler(
                 time_attr=STEPS,
                 max_t=2 * config.timesteps,
-                grace_period=max(1, config.timesteps * GRACE // EVALUATIONS),
-                reduction_factor=KEPT,
+                grace_period=max(1, config.timesteps * GRACE_EVALUATIONS // EVALUATIONS),
+                reduction_factor=REDUCTION_FACTOR,
             ),
         ),
         run_config=tune.RunConfig(storage_path=folder, verbose=0, callbacks=[Listener()], stop=Stopper()),
@@ -205,56 +204,58 @@ def _run_trials(
     return {int(each.config[TRIAL]): str(each.error).strip().splitlines()[-1] for each in ended}
 
 
-def _learn(trial: Mapping[str, Any], base: str, drawn: Sequence[Settings], spread: Spread | None, folder: str) -> None:
-    """In a process of Ray: one trial, to its end or until it is ended."""
+def _learn(
+    trial: Mapping[str, Any], base: str, drawn: Sequence[Settings], settings: RaySettings | None, folder: str
+) -> None:
+    """Run one trial, in a process of Ray."""
     from ray import tune
 
     config = parse_run_config({**json.loads(base), **drawn[trial[TRIAL]]})
-    told: tuple[Evaluation, ...] = ()
+    reported: tuple[Evaluation, ...] = ()
 
-    def tell(progress: Progress) -> None:
-        nonlocal told
-        if progress.evaluation and progress.evaluation is not told:
-            told = progress.evaluation
-            tune.report({LAP: lap_of(told), STEPS: progress.steps})
+    def report(progress: Progress) -> None:
+        nonlocal reported
+        if progress.evaluation and progress.evaluation is not reported:
+            reported = progress.evaluation
+            tune.report({LAP: lap_of(reported), STEPS: progress.steps})
 
-    run = _run_of(config, Path(folder, f"trial-{trial[TRIAL]}"), spread)
+    run = _make_run(config, Path(folder, f"trial-{trial[TRIAL]}"), settings)
     run.folder.mkdir(parents=True)
-    run.learn(tell)
+    run.learn(report)
 
 
-def _run_of(config: RunConfig, runs: Path, spread: Spread | None) -> Run:
-    if spread is None:
+def _make_run(config: RunConfig, runs: Path, settings: RaySettings | None) -> Run:
+    if settings is None:
         from racer_viewer.training.run import Run
 
         return Run(config, runs)
-    from racer_viewer.training.ray.run import RayRun
+    from racer_viewer.training.ray.learner import ray_run
 
-    return RayRun(config, runs, spread=spread)
+    return ray_run(config, runs, settings)
 
 
 WIDTH, HEIGHT = 960, 540
 LEFT, RIGHT, TOP, BOTTOM = 84, 40, 92, 60
 """Margins [px]."""
-NONE_AT = 70
-"""Where evaluations without a clean lap are marked [px from above]."""
-MOST_LINES = 8
-"""Of a grid, across one axis."""
-LEAST_SPAN = 0.1
-"""Of the axis of lap times [s]."""
+NO_LAP_Y = 70
+"""Vertical position of evaluations without a clean lap [px]."""
+MAX_GRID_LINES = 8
+"""Maximum number of grid lines per axis."""
+MIN_LAP_SPAN = 0.1
+"""Minimum span of the lap time axis [s]."""
 PAPER, GRID, TEXT, OTHERS, BEST, GIVEN = "#14181f", "#2a313c", "#c6ccd6", "#6f7f97", "#35d07f", "#f0b43c"
 FONT = "font-family='system-ui, sans-serif'"
 
 Place = Callable[[float, float], tuple[float, float]]
-"""From steps and seconds to pixels."""
+"""Function from steps and lap time [s] to pixels."""
 
 
 def plot_trials(trials: Sequence[Trial]) -> str:
-    """trials: the best first."""
+    """Return an SVG of lap time over steps; `trials` are sorted, the best first."""
     laps = [lap for each in trials for _, lap in each.curve if lap < NO_LAP]
     if not laps:
         return _page([_text(WIDTH / 2, HEIGHT / 2, "No trial has driven a clean lap yet", "middle", 18)])
-    step = nice_step(max(max(laps) - min(laps), LEAST_SPAN))
+    step = nice_step(max(max(laps) - min(laps), MIN_LAP_SPAN))
     low, high = math.floor(min(laps) / step) * step, math.ceil(max(laps) / step + 1e-9) * step
     most = max(each.steps for each in trials)
 
@@ -271,8 +272,8 @@ def plot_trials(trials: Sequence[Trial]) -> str:
 
 
 def nice_step(span: float) -> float:
-    """1, 2 or 5 times a power of ten, a few of which make up the span."""
-    least = span / MOST_LINES
+    """Return a grid step for a span: 1, 2 or 5 times a power of ten."""
+    least = span / MAX_GRID_LINES
     size = 10.0 ** math.floor(math.log10(least))
     return next(size * times for times in (1.0, 2.0, 5.0, 10.0) if size * times >= least * (1.0 - 1e-9))
 
@@ -282,14 +283,14 @@ def _title(trials: Sequence[Trial]) -> list[str]:
     without = sum(all(lap >= NO_LAP for _, lap in each.curve) for each in trials)
     words = f"{count} trial{'s' if count > 1 else ''}, {without} without a clean lap"
     return [
-        _text(LEFT, 34, f"{words}; the best, number {best.number}: {best.best:.2f} s", "start", 18),
-        _text(WIDTH - RIGHT, 34, "the best", "end", 14, BEST),
+        _text(LEFT, 34, f"{words}; best: number {best.number} with {best.best:.2f} s", "start", 18),
+        _text(WIDTH - RIGHT, 34, "best", "end", 14, BEST),
         _text(WIDTH - RIGHT - 72, 34, "as given", "end", 14, GIVEN),
     ]
 
 
 def _axes(most: int, low: float, high: float, step: float, place: Place) -> list[str]:
-    parts = [_text(LEFT - 10, NONE_AT + 5, "no lap", "end", 14)]
+    parts = [_text(LEFT - 10, NO_LAP_Y + 5, "no lap", "end", 14)]
     digits = max(0, -math.floor(math.log10(step)))
     for number in range(round((high - low) / step) + 1):
         left, y = place(0.0, low + number * step)
@@ -304,9 +305,9 @@ def _axes(most: int, low: float, high: float, step: float, place: Place) -> list
 
 
 def _curve(trial: Trial, colour: str, width: float, place: Place) -> list[str]:
-    """A line through the clean laps; what has none is a dot above. The trial's number is at the end."""
+    """Draw a line through clean laps, dots for evaluations without one, and the trial's number."""
     points = [place(steps, lap) for steps, lap in trial.curve if lap < NO_LAP]
-    others = [(place(steps, 0.0)[0], float(NONE_AT)) for steps, lap in trial.curve if lap >= NO_LAP]
+    others = [(place(steps, 0.0)[0], float(NO_LAP_Y)) for steps, lap in trial.curve if lap >= NO_LAP]
     parts = [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='2' fill='{colour}'/>" for x, y in (*points, *others)]
     if points:
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from racer_viewer.training.attended_run import at_a_terminal, learn_attended
 from racer_viewer.training.config import RunConfig, parse_run_config
+from racer_viewer.training.controlled_run import control_server, learn_with_control
+from racer_viewer.training.learner import LearnerFactory
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_lock import running_learner
 from racer_viewer.training.run_monitor import RunMonitor
@@ -62,14 +63,14 @@ def kinds(run: RunMonitor) -> list[str]:
 
 
 @contextmanager
-def learning_here(config: RunConfig, runs: Path) -> Iterator[Run]:
+def learning_here(config: RunConfig, runs: Path, make_learner: LearnerFactory | None = None) -> Iterator[Run]:
     """A run as one at a terminal learns, but in a thread of this process; it is stopped at the end."""
-    training, begun = Run(config, runs), threading.Event()
+    training, begun = Run(config, runs, make_learner=make_learner), threading.Event()
 
     def learn() -> None:
-        with at_a_terminal(training) as orders:
+        with control_server(training) as server:
             begun.set()
-            learn_attended(training, orders)
+            learn_with_control(training, server)
 
     thread = threading.Thread(target=learn)
     thread.start()

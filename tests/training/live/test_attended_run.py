@@ -1,16 +1,19 @@
 """A run that learns at a terminal: windows see it, order it about and leave it."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from racer_viewer.training import run_monitor as watched_module
+from racer_viewer.training.control import DISCARD, WATCH, ControlClient
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_folder import remove_run
 from racer_viewer.training.run_lock import running_learner
 from racer_viewer.training.run_monitor import RunMonitor
-from tests.training.live.learners import begin, config, kinds, learning_here, wait_for
+from racer_viewer.training.sb3 import SB3Learner
+from tests.training.live.learners import LONG, begin, config, kinds, learning_here, wait_for
 
 
 @pytest.fixture
@@ -86,21 +89,26 @@ def test_the_order_to_discard_comes_when_it_has_just_ended(tmp_path: Path) -> No
 
 
 def test_what_is_asked_after_the_last_tick_is_heard(tmp_path: Path) -> None:
-    with learning_here(config(name="late", timesteps=2048), tmp_path) as training:
-        run = RunMonitor.attach(training.folder)
-        wait_for(lambda: run._line.open)
-        real, ordered = training._end, []
+    saving, ordered = threading.Event(), threading.Event()
 
-        def end(*arguments: object) -> object:
-            run.stop(discard=True)
-            wait_for(lambda: run._line._orders.empty())
-            ordered.append(True)
-            return real(*arguments)  # type: ignore[arg-type]
+    class SlowToSave(SB3Learner):
+        def save(self, path: Path) -> Path:
+            saving.set()
+            assert ordered.wait(LONG)
+            return super().save(path)
 
-        training._end = end  # type: ignore[assignment, method-assign]
-        wait_for(lambda: run.state == "stopped")
-        assert ordered
-        wait_for(lambda: not training.folder.exists())  # by the learner, or, if it was too late for that, by the window
+    with learning_here(config(name="late", timesteps=2048), tmp_path, SlowToSave) as training:
+        assert saving.wait(LONG)
+        client = ControlClient(training.folder)
+        client.connect()
+        for command in (DISCARD, WATCH):
+            client.order(command)
+        client.send_orders(at_once=True)
+        replies: list[object] = []
+        wait_for(lambda: replies.extend(client.news()) or len(replies) == 2)  # one per WATCH
+        ordered.set()
+        wait_for(lambda: training.discarded)
+        client.close()
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs to see what is mapped")

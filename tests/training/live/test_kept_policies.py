@@ -7,19 +7,20 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 
 from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.training import policy_log as policies_module
-from racer_viewer.training import run as run_module
 from racer_viewer.training import run_log as story_module
+from racer_viewer.training import sb3 as sb3_module
 from racer_viewer.training.config import RunConfig, parse_run_config
+from racer_viewer.training.learner import Callback
 from racer_viewer.training.policy_log import PolicyLayout, PolicyLog
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.run_log_reader import load_history
 from racer_viewer.training.run_monitor import RunMonitor
+from racer_viewer.training.sb3 import SB3Learner
 
 OBSERVATIONS = np.random.default_rng(3).uniform(-0.2, 1.0, (40, 14)).astype(np.float32)
 
@@ -32,20 +33,17 @@ def config(**changes: object) -> RunConfig:
     return parse_run_config({**values, **changes})
 
 
-class Remember(BaseCallback):
-    """What torch would do at the beginning of every rollout, by steps."""
+class RecordedActions(Callback):
+    """Actions of the torch policy at the start of every rollout, by steps."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.actions: dict[int, np.ndarray] = {}
 
-    def _on_rollout_start(self) -> None:
-        env = self.model.get_vec_normalize_env()
-        assert env is not None
-        self.actions[self.num_timesteps] = self.model.predict(env.normalize_obs(OBSERVATIONS), deterministic=True)[0]
-
-    def _on_step(self) -> bool:
-        return True
+    def on_rollout_start(self) -> None:
+        learner = self.learner
+        assert isinstance(learner, SB3Learner)
+        normalised = learner.env.normalize_obs(OBSERVATIONS)
+        self.actions[learner.steps] = learner.model.predict(normalised, deterministic=True)[0]
 
 
 @pytest.mark.parametrize(
@@ -64,15 +62,15 @@ class Remember(BaseCallback):
     ],
 )
 def test_a_kept_policy_acts_as_torch_did(changes: dict[str, Any], tmp_path: Path) -> None:
-    remembered = Remember()
-    outcome = Run(config(**changes), tmp_path).learn(companions=[remembered])
+    recorded = RecordedActions()
+    outcome = Run(config(**changes), tmp_path).learn(callbacks=[recorded])
     run = RunMonitor.attach(outcome.folder)
     assert run.state == "finished"
     assert len(run.history.policies) > 5
     compared = 0
     for number, steps in enumerate(run.history.policies.tolist()):
-        if steps in remembered.actions:
-            np.testing.assert_allclose(run.policy(number).act(OBSERVATIONS), remembered.actions[steps], atol=2e-6)
+        if steps in recorded.actions:
+            np.testing.assert_allclose(run.policy(number).act(OBSERVATIONS), recorded.actions[steps], atol=2e-6)
             compared += 1
     assert compared >= len(run.history.policies) - 1
     assert outcome.model is not None
@@ -146,12 +144,12 @@ class NoRoom(KVWriter):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a disk that is full")
 def test_a_full_disk_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(story_module, "_open_for_appending", lambda path: no_room())
-    real = run_module.make_output_format
+    real = sb3_module.make_output_format
 
     def figures(kind: str, folder: str, suffix: str) -> Any:
         return NoRoom() if kind == "csv" else real(kind, folder, suffix)
 
-    monkeypatch.setattr(run_module, "make_output_format", figures)
+    monkeypatch.setattr(sb3_module, "make_output_format", figures)
     told: list[str] = []
     outcome = Run(config(), tmp_path).learn(on_problem=told.append)
     assert outcome.finished

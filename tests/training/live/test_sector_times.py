@@ -6,7 +6,7 @@ from racer_env import RacerVectorEnv
 from racer_env.engine import ANYWHERE, Start, load_circuit
 from racer_viewer.agents import CHAMPION, load_agent, models_folder
 from racer_viewer.timing import Stopwatch
-from racer_viewer.training.lap_tracker import SectorTimes
+from racer_viewer.training.lap_tracker import SectorTracker
 
 TICKS = 1500
 
@@ -16,13 +16,13 @@ def drive(start: Start, max_steps: int) -> tuple[np.ndarray, list[tuple[int, ...
     env = RacerVectorEnv(4, config={"episode": {"maxSteps": max_steps}}, start=start)
     agent, track = load_agent(models_folder() / f"{CHAMPION}.zip"), load_circuit("track-01")
     step = env.reset_batch(seed=1)
-    times = SectorTimes([track], 4, from_line=start == Start())
+    times = SectorTracker([track], 4, from_line=start == Start())
     times.start(step.cars.checkpoint, None)
     rows, watched, laps = [], [], 0
     watches = [Stopwatch(len(track.gates)) for _ in range(4)]
     for _ in range(TICKS):
         step = env.batch.step(agent.act(step.observations))
-        rows += [lap for _, lap in times.tick(step, None)]
+        rows += [lap for _, lap in times.step(step, None)]
         laps += int((step.finished_lap_ticks > 0).sum())
         for row, watch in enumerate(watches):
             if row in step.ended:
@@ -57,8 +57,8 @@ def test_a_sector_counts_only_from_line_to_line() -> None:
 def test_cars_that_stand_have_none() -> None:
     env = RacerVectorEnv(2)
     step = env.reset_batch(seed=1)
-    times = SectorTimes([load_circuit("track-01")], 2, from_line=True)
+    times = SectorTracker([load_circuit("track-01")], 2, from_line=True)
     times.start(step.cars.checkpoint, None)
     for _ in range(200):
-        assert len(times.tick(env.batch.step(np.zeros((2, 3))), None)) == 0
+        assert len(times.step(env.batch.step(np.zeros((2, 3))), None)) == 0
     env.close()

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from racer_viewer.run_history import SWARM_CAR, Swarm
-from racer_viewer.training.callbacks import UsualRewards
 from racer_viewer.training.car_feed import CarFeedReader, CarFeedWriter
+from racer_viewer.training.controlled_run import RewardScale
 
 
 def cars(count: int, value: int) -> np.ndarray:
@@ -66,13 +66,13 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_quality_orders_cars_and_rises_with_the_run() -> None:
-    usual, rng = UsualRewards(), np.random.default_rng(0)
+    usual, rng = RewardScale(), np.random.default_rng(0)
     for _ in range(50):
-        bad = usual.judge(rng.normal(-1.0, 0.1, 64))
+        bad = usual.apply(rng.normal(-1.0, 0.1, 64))
     assert bad.min() == 0.0
     assert bad.max() == 1.0
     for mean in np.linspace(-1.0, 1.0, 200):
-        good = usual.judge(rng.normal(mean, 0.1, 64))
+        good = usual.apply(rng.normal(mean, 0.1, 64))
     assert good.mean() > 0.7, "later cars do well, compared with the whole run"
-    last = usual.judge(np.array([1.0] * 63 + [-1.0]))
+    last = usual.apply(np.array([1.0] * 63 + [-1.0]))
     assert last[-1] < 0.1 < last[0]

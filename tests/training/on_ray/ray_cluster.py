@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes, both on this machine; each has a loopback address of its own."""
+"""Ray cluster of two nodes on this machine, each with its own loopback address."""
 
 import os
 import secrets
@@ -11,22 +11,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from ray_processes import wait_until
+from tests.training.on_ray.ray_processes import wait_until
 
 NODE = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
 HEAD, OTHER = "127.0.0.2", "127.0.0.3"
-"""Ray takes 127.0.0.1 for this machine's address in its network."""
-MEMORY = 100 * 2**20
-"""For objects, of each node [bytes]."""
-GRACE = 30.0
-"""For a node to end [s]."""
+"""Addresses of the nodes; Ray replaces 127.0.0.1 by the address in the network."""
+OBJECT_STORE_SIZE = 100 * 2**20
+"""Object store of each node [bytes]."""
+STOP_TIMEOUT = 30.0
+"""Time for a node to end [s]."""
 
 
 @contextmanager
 def cluster(log: Path) -> Iterator[str]:
-    """Its address for clients: `ray://…`. The head has one processor, the other node two.
+    """Start a cluster and yield its address for clients, `ray://…`. The head has one CPU, the other node two.
 
-    Programs that are started meanwhile know its secret, and take it for the one that this machine is part of.
+    Programs started meanwhile find the cluster and its token in their environment.
     """
     head, client = free_ports(2)
     known = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_ADDRESS": f"{HEAD}:{head}"}
@@ -48,14 +48,14 @@ def node(log: Path, host: str, *arguments: str) -> Iterator[None]:
     own = (f"--node-ip-address={host}", "--min-worker-port=0", "--max-worker-port=0")
     with log.open("ab") as file:
         process = subprocess.Popen(
-            [*NODE, *own, f"--object-store-memory={MEMORY}", *arguments], stdout=file, stderr=file
+            [*NODE, *own, f"--object-store-memory={OBJECT_STORE_SIZE}", *arguments], stdout=file, stderr=file
         )
     try:
         yield
     finally:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
+            process.wait(STOP_TIMEOUT)
         process.kill()
         process.wait()
 

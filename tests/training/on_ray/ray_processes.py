@@ -1,4 +1,4 @@
-"""Programs that start Ray, and whether anything of them is left."""
+"""Programs that start Ray, and the processes they leave."""
 
 import os
 import subprocess
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Self
 
 MARK = "RACER_TEST_MARK"
-PATIENCE = 120.0
-"""Seconds; a machine that is busy takes long to start a Ray."""
+TIMEOUT = 120.0
+"""Default timeout [s]; a busy machine takes long to start Ray."""
 
 
 class Program:
-    """`racer-viewer ARGUMENTS` with a mark that all processes it starts inherit; as a context, none outlives it."""
+    """Process of `racer-viewer ARGUMENTS`, with a marker that its children inherit; the context kills all of them."""
 
     def __init__(self, *arguments: object, log: Path) -> None:
         self.mark, self._log = uuid.uuid4().hex, log
@@ -32,7 +32,7 @@ class Program:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """All of it that is left is killed, by number."""
+        """Kill all remaining processes by their number."""
         self.process.kill()
         self.process.wait()
         for process in self.others():
@@ -44,12 +44,12 @@ class Program:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def wait(self) -> int:
-        return self.process.wait(2 * PATIENCE)
+        return self.process.wait(2 * TIMEOUT)
 
     def others(self) -> list[int]:
-        """Processes that live with the mark or, as Ray hides that, with an open file of the program's own Ray.
+        """Return living processes with the marker, or with an open file of the program's Ray session, which hides it.
 
-        Linux tells; elsewhere none are known.
+        Only Linux shows them; elsewhere the list is empty.
         """
         return [int(folder.name) for folder in Path("/proc").glob("[0-9]*") if self._is_of(folder)]
 
@@ -63,7 +63,7 @@ class Program:
             return False
 
 
-def wait_until(condition: Callable[[], object], what: str, limit: float = PATIENCE) -> None:
+def wait_until(condition: Callable[[], object], what: str, limit: float = TIMEOUT) -> None:
     end = time.monotonic() + limit
     while not condition():
         assert time.monotonic() < end, f"waited too long for: {what}"

@@ -1,11 +1,12 @@
-"""Small runs on Ray, which are quick."""
+"""Small runs on Ray."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.ray.cluster import check_ray
-from racer_viewer.training.ray.settings import Spread
+from racer_viewer.training.ray.settings import RaySettings
 
 TINY = {
     "num_cars": 8,
@@ -19,17 +20,25 @@ TINY = {
     "rewards": {"episode": {"maxSteps": 50}},
 }
 SETTINGS = ["--set", "n_steps=32", "--set", "n_epochs=1", "--set", "checkpoint_every=1024", "--set", "net=16,16"]
-"""The same at the command line, more or less."""
+"""Options of the command line for a similar run."""
 
 
 def tiny(**changes: object) -> RunConfig:
     return parse_run_config({**TINY, "name": "tiny", **changes})
 
 
-def ray_run(runs: Path, runners: int = 2, bridge: str | None = None, **changes: object) -> Any:
+def make_ray_run(
+    runs: Path,
+    runners: int = 2,
+    bridges: str | None = None,
+    on_iteration: Callable[[Any], None] = lambda algorithm: None,
+    **changes: object,
+) -> Any:
+    """Create a small run on a local Ray, with its folder."""
     check_ray()
-    from racer_viewer.training.ray.run import RayRun
+    from racer_viewer.training.ray.learner import ray_run
 
-    run = RayRun(tiny(**changes), runs, None, bridge, Spread(runners=runners))
+    settings = RaySettings(runners=runners)
+    run = ray_run(tiny(**changes), runs, settings, bridges=bridges, on_iteration=on_iteration)
     run.folder.mkdir(parents=True)
     return run

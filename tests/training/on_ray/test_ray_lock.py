@@ -1,4 +1,4 @@
-"""What `run.py --with ray` installs."""
+"""Requirements of `run.py --with ray`."""
 
 import subprocess
 import sys

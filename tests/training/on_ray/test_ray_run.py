@@ -1,4 +1,4 @@
-"""Runs on Ray are like all others."""
+"""Runs on Ray from start to end."""
 
 import json
 import os
@@ -13,18 +13,17 @@ import pytest
 
 pytest.importorskip("ray", reason="python run.py --with ray test …")
 
-from ray_cluster import cluster
-from ray_processes import PATIENCE, Program, wait_until
-from ray_runs import SETTINGS, ray_run, tiny
-
 from racer_env.engine import load_circuit
 from racer_viewer.agents import load_agent
 from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.training.config import preset
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.training.ray.settings import Spread
+from racer_viewer.training.ray.settings import RaySettings
 from racer_viewer.training.run_log_reader import load_history
 from tests.documents import Document
+from tests.training.on_ray.ray_cluster import cluster
+from tests.training.on_ray.ray_processes import TIMEOUT, Program, wait_until
+from tests.training.on_ray.ray_runs import SETTINGS, make_ray_run, tiny
 
 pytestmark = pytest.mark.slow
 
@@ -47,12 +46,12 @@ def test_a_run_on_ray_is_a_run_like_others_and_leaves_no_process(tmp_path: Path)
     assert len(curves.policies) >= 8
 
 
-def test_what_is_learned_on_ray_drives_clean_laps(tmp_path: Path) -> None:
-    """As many steps as the other engine takes at most for its first clean lap, two times over."""
-    from racer_viewer.training.ray.run import RayRun
+def test_a_policy_learned_on_ray_drives_clean_laps(tmp_path: Path) -> None:
+    """Learn for twice the steps that stable-baselines3 needs at most for its first clean lap."""
+    from racer_viewer.training.ray.learner import ray_run
 
     config = replace(preset("ppo"), name="driver", timesteps=160_000, evaluate_every=20_000)
-    run = RayRun(config, tmp_path, spread=Spread(runners=2))
+    run = ray_run(config, tmp_path, RaySettings(runners=2))
     run.folder.mkdir()
     outcome = run.learn()
     assert outcome.best is not None
@@ -61,33 +60,33 @@ def test_what_is_learned_on_ray_drives_clean_laps(tmp_path: Path) -> None:
     assert driven.laps >= 3
 
 
-def test_rates_fall_and_checkpoints_come_as_with_the_other_engine(tmp_path: Path) -> None:
+def test_schedules_and_checkpoints_are_those_of_stable_baselines(tmp_path: Path) -> None:
     from racer_viewer.training.run import Run
 
     rates = {"learning_rate": 1e-3, "final_learning_rate": 2e-4, "log_std": -1.0, "final_log_std": -2.0}
     often = {"timesteps": 2048, "checkpoint_every": 512, "evaluate_every": 1024, "batch_size": 256}
     curves = []
     for name, run in (
-        ("ray", ray_run(tmp_path, name="ray", **rates, **often)),
+        ("ray", make_ray_run(tmp_path, name="ray", **rates, **often)),
         ("sb3", Run(tiny(name="sb3", **rates, **often), tmp_path)),
     ):
         run.learn()
         curves.append(load_history(tmp_path / name))
     of_ray, usual = curves
     for figure in ("train/learning_rate", "train/std"):
-        later = usual.values[figure][1:]  # stable-baselines3 tells of an update after the next rollout
+        later = usual.values[figure][1:]  # stable-baselines3 writes metrics of an update after the next rollout
         assert np.allclose(of_ray.values[figure][:-1], later, rtol=0.02), figure
     checkpoints = [[event.steps for event in each.events if event.kind == "checkpoint"] for each in curves]
     assert checkpoints[0] == checkpoints[1] == [512, 1024, 1536, 2048, 2048]
     assert {"time/fps", "train/approx_kl", "rollout/ep_rew_mean"} <= set(of_ray.values)
 
 
-def test_what_is_learned_from_is_shuffled(tmp_path: Path) -> None:
-    run, learned = ray_run(tmp_path), []
+def test_batches_are_shuffled(tmp_path: Path) -> None:
+    learned: list[Any] = []
 
     def watch(algorithm: Any) -> None:
         if learned:
-            gathered = np.concatenate([each.batch["obs"] for each in algorithm.last.gathered])
+            gathered = np.concatenate([each.batch["obs"] for each in algorithm.last.rollouts])
             assert not np.array_equal(learned[-1], gathered)
             assert np.array_equal(np.sort(learned[-1], axis=0), np.sort(gathered, axis=0))
             run.stop()
@@ -97,13 +96,13 @@ def test_what_is_learned_from_is_shuffled(tmp_path: Path) -> None:
             update(batch=batch, **options),
         )[1]
 
-    run.on_iteration = watch
+    run = make_ray_run(tmp_path, on_iteration=watch)
     run.learn()
     assert len(learned) == 1
 
 
-def test_the_last_evaluation_is_among_the_figures(tmp_path: Path) -> None:
-    run = ray_run(tmp_path, runners=1, timesteps=512, evaluate_every=10**6)
+def test_the_last_evaluation_is_among_the_metrics(tmp_path: Path) -> None:
+    run = make_ray_run(tmp_path, runners=1, timesteps=512, evaluate_every=10**6)
     run.learn()
     curves = load_history(run.folder)
     assert curves.steps.tolist() == [256, 512]
@@ -113,7 +112,7 @@ def test_the_last_evaluation_is_among_the_figures(tmp_path: Path) -> None:
 def test_runners_drive_the_cars_of_a_bridge_that_wants_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RACER_BRIDGE_TOKEN", "a-secret-of-this-test")
     with bridge_process(uvloop=False) as url:
-        outcome = ray_run(tmp_path, bridge=f"{url},{url}", timesteps=1024).learn()
+        outcome = make_ray_run(tmp_path, bridges=f"{url},{url}", timesteps=1024).learn()
     assert outcome.finished
     assert load_history(outcome.folder).values["ray/runners"].tolist() == [2.0] * 4
 
@@ -123,7 +122,7 @@ def test_a_run_without_its_bridge_is_one_line_and_leaves_nothing(tmp_path: Path)
     with Program(*command, "--name", "alone", log=tmp_path / "log") as program:
         assert program.wait() == 2
     last = program.output.splitlines()[-1]
-    assert last.startswith("racer-viewer: no runner drives: cannot connect to ws://127.0.0.1:9")
+    assert last.startswith("racer-viewer: no runner can drive: cannot connect to ws://127.0.0.1:9")
     assert not (tmp_path / "runs" / "alone").exists()
 
 
@@ -138,13 +137,13 @@ def test_a_run_on_a_cluster_uses_its_nodes(tmp_path: Path) -> None:
         command = ["train", "--engine", "ray", "--address", address, "--data-dir", tmp_path]
         with Program(*command, "--runners", 9, log=tmp_path / "log9") as too_many:
             assert too_many.wait() == 2
-    assert too_many.output.splitlines()[-1].endswith("this Ray has 3: ask for fewer --runners")
+    assert too_many.output.splitlines()[-1].endswith("this Ray has 3: use fewer --runners")
     curves = load_history(tmp_path / "runs" / "far")
     assert curves.values["ray/runners"].tolist() == [2.0] * 8
     assert load_agent(tmp_path / "runs" / "far" / "far.zip").info.timesteps == 2048
 
 
-def test_the_benchmark_tells_the_parts_of_an_iteration_and_nothing_else(tmp_path: Path) -> None:
+def test_the_benchmark_prints_the_parts_of_an_iteration_and_nothing_else(tmp_path: Path) -> None:
     with Program("bench", "train", "--engine", "ray", "--rounds", 2, "--json", log=tmp_path / "log") as program:
         assert program.wait() == 0, program.output
     before, bracket, rest = program.output.partition("{")
@@ -164,16 +163,16 @@ def test_the_snippet_for_rllib_on_its_own_works() -> None:
     code = f"{snippet}\nalgorithm.stop()\nray.shutdown()\n"
     own = {**os.environ, "RAY_ADDRESS": "local"}
     code = f"import ray\n{code}"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=own, timeout=4 * PATIENCE)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=own, timeout=4 * TIMEOUT)
     assert run.returncode == 0, run.stderr
     assert int(run.stdout.split()[-1]) >= 4000
 
 
-def test_a_model_that_ray_taught_goes_on_with_the_other_engine(tmp_path: Path) -> None:
+def test_stable_baselines_resumes_a_run_of_ray(tmp_path: Path) -> None:
     from racer_viewer.training.run import Run
     from racer_viewer.training.run_folder import find_checkpoint
 
-    outcome = ray_run(tmp_path, runners=1, timesteps=1024).learn()
+    outcome = make_ray_run(tmp_path, runners=1, timesteps=1024).learn()
     checkpoint = find_checkpoint(outcome.folder, tmp_path)
     longer = Run(replace(checkpoint.config, timesteps=2048), tmp_path, checkpoint).learn()
     assert longer.steps == 2048

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
-from racer_viewer.training.evaluation import Episode, Evaluation
+from racer_viewer.training.evaluation import EvaluatedEpisode, Evaluation
 from racer_viewer.training.ray.tune import NO_LAP, SPACE, Trial, draw_settings, lap_of, nice_step, plot_trials
 
 LAPPED = Trial(1, {"gamma": 0.99}, ((1000, 1003.0), (2000, 9.0), (3000, 7.5)))
@@ -29,8 +29,8 @@ def test_the_same_seed_draws_the_same_settings() -> None:
     assert draw_settings(5, seed=1) == draw_settings(5, seed=1) != draw_settings(5, seed=2)
 
 
-def test_whoever_does_not_lap_cleanly_is_behind_all_who_do() -> None:
-    lapped = Episode(8.0, (7.5,), 900, 0, 0, False, 20.0, (20.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+def test_trials_without_a_clean_lap_rank_below_all_others() -> None:
+    lapped = EvaluatedEpisode(8.0, (7.5,), 900, 0, 0, False, 20.0, (20.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     scratched, far = replace(lapped, wall_ticks=1), replace(lapped, flying_laps=(), standing_lap=None)
     clean, touched, none = (lap_of([Evaluation("track-01", (each,))]) for each in (lapped, scratched, far))
     assert clean == 7.5
@@ -62,7 +62,7 @@ def test_one_trial_with_one_lap_is_a_picture_too() -> None:
 @pytest.mark.slow
 def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="python run.py --with ray test …")
-    from ray_processes import Program, wait_until
+    from tests.training.on_ray.ray_processes import Program, wait_until
 
     short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 20_000]
     with Program("tune", "--trials", 3, *short, "--data-dir", tmp_path, log=tmp_path / "log") as search:
@@ -85,7 +85,7 @@ def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: 
 @pytest.mark.slow
 def test_trials_have_runners_of_their_own_if_asked(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="python run.py --with ray test …")
-    from ray_processes import Program
+    from tests.training.on_ray.ray_processes import Program
 
     short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 10_000]
     with Program("tune", "--trials", 2, "--runners", 1, *short, "--data-dir", tmp_path, log=tmp_path / "log") as search:
@@ -98,8 +98,8 @@ def test_trials_have_runners_of_their_own_if_asked(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="Ray has clusters on Linux only")
 def test_a_search_on_a_cluster_that_drives_no_lap_says_what_to_do(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="python run.py --with ray test …")
-    from ray_cluster import cluster
-    from ray_processes import Program
+    from tests.training.on_ray.ray_cluster import cluster
+    from tests.training.on_ray.ray_processes import Program
 
     short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 5_000]
     command = ["tune", "--trials", 4, "--address", "auto", *short, "--data-dir", tmp_path]
@@ -113,7 +113,7 @@ def test_a_search_on_a_cluster_that_drives_no_lap_says_what_to_do(tmp_path: Path
 @pytest.mark.slow
 def test_a_search_that_is_interrupted_keeps_what_it_found_and_ends_everything(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="python run.py --with ray test …")
-    from ray_processes import Program, wait_until
+    from tests.training.on_ray.ray_processes import Program, wait_until
 
     long = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 10**6]
     folder = tmp_path / "tune" / "ppo-track-01"

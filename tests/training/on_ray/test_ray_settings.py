@@ -1,4 +1,4 @@
-"""How a run is spread over processes, and what is said where there is no Ray."""
+"""Settings of runs on Ray, and messages where Ray is not installed."""
 
 import shlex
 from importlib.util import find_spec
@@ -10,54 +10,54 @@ from racer_env.errors import ConfigError, RacerError
 from racer_viewer.cli import main
 from racer_viewer.cli.main import build_parser
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.ray.settings import RunnerSettings, Spread
+from racer_viewer.training.ray.settings import RaySettings, RunnerSettings
 from tests.documents import Document
 
 
 def test_the_cars_of_a_config_are_shared_among_runners() -> None:
-    spread = Spread(runners=4)
-    assert spread.of_one(RunConfig(num_cars=64)).num_cars == 16
-    assert spread.of_all(RunConfig(num_cars=64)).num_cars == 64
+    settings = RaySettings(runners=4)
+    assert settings.runner_config(RunConfig(num_cars=64)).num_cars == 16
+    assert settings.run_config(RunConfig(num_cars=64)).num_cars == 64
 
 
 def test_cars_per_runner_make_as_many_cars_as_all_runners_have() -> None:
-    spread = Spread(runners=3, cars_per_runner=20)
-    assert spread.of_one(RunConfig(num_cars=64)).num_cars == 20
-    assert spread.of_all(RunConfig(num_cars=64)).num_cars == 60
+    settings = RaySettings(runners=3, cars_per_runner=20)
+    assert settings.runner_config(RunConfig(num_cars=64)).num_cars == 20
+    assert settings.run_config(RunConfig(num_cars=64)).num_cars == 60
 
 
 def test_a_run_that_goes_on_has_as_many_cars_as_before() -> None:
-    spread = Spread(runners=3, cars_per_runner=20)
-    assert spread.of_all(spread.of_all(RunConfig())).num_cars == 60
+    settings = RaySettings(runners=3, cars_per_runner=20)
+    assert settings.run_config(settings.run_config(RunConfig())).num_cars == 60
 
 
-def test_more_runners_than_cores_crowd_this_machine_and_not_a_cluster() -> None:
-    assert Spread(runners=3).crowds(2)
-    assert not Spread(runners=2).crowds(2)
-    assert not Spread("auto", runners=3).crowds(2)
+def test_more_runners_than_cores_oversubscribe_this_machine_but_not_a_cluster() -> None:
+    assert RaySettings(runners=3).oversubscribes(2)
+    assert not RaySettings(runners=2).oversubscribes(2)
+    assert not RaySettings("auto", runners=3).oversubscribes(2)
 
 
 def test_only_ppo_learns_on_ray() -> None:
-    with pytest.raises(ConfigError, match="ppo only"):
-        Spread().of_all(RunConfig(algo="sac"))
+    with pytest.raises(ConfigError, match="supports PPO only"):
+        RaySettings().run_config(RunConfig(algo="sac"))
 
 
 def test_runners_take_the_bridges_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RACER_BRIDGE_TOKEN", "secret")
-    settings = RunnerSettings.of(RunConfig(), "ws://a:1, ws://b:2")
+    settings = RunnerSettings.create(RunConfig(), "ws://a:1, ws://b:2")
     assert [settings.bridge_of(runner) for runner in (1, 2, 3)] == ["ws://a:1", "ws://b:2", "ws://a:1"]
     assert settings.token == "secret"
 
 
 @pytest.mark.parametrize("bridge", [",", "", "http://a:1", "ws://a:1,"])
-def test_what_is_no_address_of_a_bridge_is_told_before_anything_is_started(bridge: str) -> None:
+def test_a_bad_bridge_address_is_an_error_before_anything_is_started(bridge: str) -> None:
     with pytest.raises(RacerError, match="ws://"):
-        RunnerSettings.of(RunConfig(), bridge)
+        RunnerSettings.create(RunConfig(), bridge)
 
 
 def test_without_a_bridge_the_cars_are_in_the_runner_and_no_secret_travels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RACER_BRIDGE_TOKEN", "secret")
-    settings = RunnerSettings.of(RunConfig(), None)
+    settings = RunnerSettings.create(RunConfig(), None)
     assert settings.bridge_of(1) is None
     assert settings.token is None
 
@@ -93,7 +93,7 @@ def test_a_search_is_not_begun_from_outside_of_a_cluster(capsys: pytest.CaptureF
     assert "--address auto" in line
 
 
-def test_the_secret_of_a_bridge_is_not_told() -> None:
+def test_the_token_of_a_bridge_is_not_in_the_repr() -> None:
     assert "secret" not in repr(RunnerSettings(RunConfig(), ("ws://a:1",), "secret"))
 
 
@@ -109,7 +109,7 @@ def test_without_ray_one_line_says_how_to_get_it(
 
 
 @pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is here")
-def test_the_packaged_app_sends_nobody_to_pip(
+def test_the_packaged_app_does_not_suggest_pip(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.frozen", True, raising=False)

@@ -1,4 +1,4 @@
-"""Going on with a run: how far, from where, and what is said if it cannot be."""
+"""Resuming runs: how far, from where, and the messages if that is impossible."""
 
 from contextlib import closing
 from pathlib import Path
@@ -28,7 +28,7 @@ def tiny(**changes: object) -> RunConfig:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With a run that has learned all its steps."""
+    """Data folder with a finished run."""
     data = tmp_path_factory.mktemp("data")
     Run(tiny(), data / "runs").learn()
     return data
@@ -36,7 +36,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def no_learner(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """What learners would have been started on."""
+    """Folders or checkpoints for which a learner process would have been started."""
     started: list[Path] = []
 
     def start(where: Path) -> None:
@@ -71,9 +71,7 @@ def test_the_command_line_says_so_in_one_line(
     assert "nobody" in capsys.readouterr().err
 
 
-def test_a_run_that_learns_is_said_to_though_it_has_nothing_to_go_on_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_running_run_cannot_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "runs" / "busy"
     folder.mkdir(parents=True)
     with closing(ControlServer(folder)):
@@ -126,7 +124,7 @@ def test_a_run_from_before_there_were_stories_is_seen_with_its_curves(tmp_path: 
     assert RunMonitor.attach(outcome.folder).state == "stopped"
 
 
-def test_what_was_the_best_before_is_to_be_beaten(tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_best_model_until_a_better_one(tmp_path: Path) -> None:
     rewards = {"episode": {"maxSteps": 1000}}
     champion = tiny(
         begin_from="champion", net=[128, 128], evaluate_every=512, log_std=-9.0, final_log_std=-9.0, learning_rate=1e-9,
@@ -158,7 +156,7 @@ def test_a_run_is_attached_to_as_it_is(tmp_path: Path, capsys: pytest.CaptureFix
     assert "leave out --headless and --name" in capsys.readouterr().err
 
 
-def test_a_run_that_cannot_be_removed_is_said_and_is_out_of_sight(
+def test_a_run_that_cannot_be_removed_is_an_error_and_is_hidden(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(folder: Path) -> None:

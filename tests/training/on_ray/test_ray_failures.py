@@ -1,4 +1,4 @@
-"""Runs on Ray outlive what dies within them, and are gone on with where they do not."""
+"""Runs on Ray survive lost runners, and can be resumed after a crash."""
 
 import os
 import signal
@@ -13,33 +13,33 @@ import pytest
 
 pytest.importorskip("ray", reason="python run.py --with ray test …")
 
-from ray_processes import Program, wait_until
-from ray_runs import SETTINGS, ray_run
-
-from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
+from racer_viewer.training.learner import LearnerError
 from racer_viewer.training.run_log_reader import RunLogReader, load_history
 from racer_viewer.training.run_monitor import RunMonitor
+from tests.training.on_ray.ray_processes import Program, wait_until
+from tests.training.on_ray.ray_runs import SETTINGS, make_ray_run
 
 pytestmark = pytest.mark.slow
 
 
-def disturbed(run: Any, disturb: Callable[[int], None]) -> list[set[str]]:
-    """Learn, do something to one of two runners, and end when another one is in its place: processes of all
-    iterations.
+def learn_with_disturbance(runs: Path, disturb: Callable[[int], None]) -> tuple[Path, list[set[str]]]:
+    """Learn, disturb one of two runners, and stop when it has been replaced.
+
+    Returns the folder of the run, and the processes of all iterations.
     """
     seen: list[set[str]] = []
 
     def watch(algorithm: Any) -> None:
-        seen.append({each.process for each in algorithm.last.gathered})
+        seen.append({each.process for each in algorithm.last.rollouts})
         if len(seen) == 3:
             disturb(int(min(seen[-1]).split()[0]))
         if len(seen) > 3 and len(seen[-1]) == 2 and seen[-1] != seen[0]:
             run.stop()
 
-    run.on_iteration = watch
+    run = make_ray_run(runs, on_iteration=watch, timesteps=10**7, checkpoint_every=0, evaluate_every=0)
     run.learn()
-    return seen
+    return run.folder, seen
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no such signals")
@@ -49,23 +49,22 @@ def test_a_runner_that_dies_or_hangs_is_replaced_and_the_run_goes_on(
 ) -> None:
     from racer_viewer.training.ray import algorithm
 
-    monkeypatch.setattr(algorithm, "LEAST_SILENCE_SECONDS", 5.0)
-    run = ray_run(tmp_path, timesteps=10**7, checkpoint_every=0, evaluate_every=0)
-    seen = disturbed(run, lambda runner: os.kill(runner, getattr(signal, order)))
+    monkeypatch.setattr(algorithm, "MIN_ROLLOUT_TIMEOUT", 5.0)
+    folder, seen = learn_with_disturbance(tmp_path, lambda runner: os.kill(runner, getattr(signal, order)))
     assert len(seen[0]) == len(seen[-1]) == 2
     assert len(seen[-1] - seen[0]) == 1, "one of them is new"
-    curves = load_history(run.folder)
+    curves = load_history(folder)
     assert curves.last_steps > 3 * 256
     problems = [event.text for event in curves.events if event.kind == "problem"]
-    assert "1 of 2 runners had died, and was started anew" in problems
+    assert "1 of 2 runners had died and was replaced" in problems
     if order == "SIGSTOP":
-        assert problems[0] == "1 of 2 runners died, and will be replaced"
-    (model,) = run.folder.glob("*_steps.zip")
+        assert problems[0] == "1 of 2 runners died and will be replaced"
+    (model,) = folder.glob("*_steps.zip")
     assert load_agent(model).normalised
 
 
-def test_a_runner_that_there_is_no_room_for_is_asked_for_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time all others wait for its answer."""
+def test_a_runner_without_a_free_cpu_is_checked_at_growing_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All other runners wait during a check."""
     from racer_viewer.training.ray import algorithm as module
 
     asked, now = list[int](), [0]
@@ -82,28 +81,25 @@ def test_a_runner_that_there_is_no_room_for_is_asked_for_ever_more_rarely(monkey
     assert asked[9:] == list(range(243, 300)), "once all are there, RLlib itself asks nobody"
 
 
-def test_runners_that_are_lost_late_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray takes longer to see that a machine is gone than there is patience for runners that do not gather."""
-    from racer_viewer.training.ray import run as module
+def test_lost_runners_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray may take longer to notice a lost node than the idle timeout allows."""
+    from racer_viewer.training.ray import learner as module
     from racer_viewer.training.ray.algorithm import Iteration
 
-    monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
-    run, told = ray_run(tmp_path), []
-    run._watch = SimpleNamespace(tell_problem=told.append)
-    now = [0.0]
+    problems: list[str] = []
+    health, now = module.RunnerHealth(2, problems.append), [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    run._note_troubles(Iteration([SimpleNamespace(runner=1, process="1 on a")], [], 0, 0.1))
+    rollout: Any = SimpleNamespace(runner=1, process="1 on a")
+    health.check(Iteration([rollout], [], 0, 0.1))
     now[0] = 100.0
-    run._note_troubles(Iteration([], [], 2, 99.0))
-    assert told == ["2 of 2 runners died, and will be replaced"]
-    monkeypatch.setattr(run, "save_now", lambda: told.append("saved"))
+    health.check(Iteration([], [], 2, 99.0))
+    assert problems == ["2 of 2 runners died and will be replaced"]
     now[0] = 161.0
-    with pytest.raises(RacerError, match="no runner drives any more"):
-        run._note_troubles(Iteration([], [], 0, 0.0))
-    assert told[-1] == "saved"
+    with pytest.raises(LearnerError, match="no runner can drive any more, the policy was saved"):
+        health.check(Iteration([], [], 0, 0.0))
 
 
-def test_a_run_that_is_told_to_end_saves_what_it_learned_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_a_terminated_run_saves_its_policy_and_says_how_to_resume(tmp_path: Path) -> None:
     command = ["train", "--engine", "ray", "--runners", 2, "--num-cars", 8, *SETTINGS, "--data-dir", tmp_path]
     folder = tmp_path / "runs" / "ended"
     with Program(*command, "--timesteps", 10**7, "--name", "ended", log=tmp_path / "log") as program:
@@ -119,7 +115,7 @@ def test_a_run_that_is_told_to_end_saves_what_it_learned_and_says_how_to_go_on(t
     assert load_history(folder).events[-1].text.startswith("Stopped after")
 
 
-def test_a_driver_that_is_killed_leaves_nothing_running_and_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_process_and_is_resumed_from_its_last_checkpoint(tmp_path: Path) -> None:
     command = ["train", "--engine", "ray", "--num-cars", 8, *SETTINGS, "--data-dir", tmp_path]
     folder = tmp_path / "runs" / "killed"
     with Program(*command, "--timesteps", 10**7, "--name", "killed", log=tmp_path / "log") as program:
@@ -133,8 +129,8 @@ def test_a_driver_that_is_killed_leaves_nothing_running_and_goes_on_from_its_las
         ) as again:
             assert again.wait() == 0, again.output
         wait_until(lambda: not program.others(), "all processes to end")  # Ray's own take about a minute
-    story = RunLogReader(folder)
-    events = story.read_all().events
+    log = RunLogReader(folder)
+    events = log.read_all().events
     assert [event.text for event in events if event.kind == "begin"][-1] == f"Goes on from {latest:,} steps"
-    assert (np.diff(story.history.steps) > 0.0).all()
+    assert (np.diff(log.history.steps) > 0.0).all()
     assert load_agent(folder / "killed.zip").info.timesteps >= total

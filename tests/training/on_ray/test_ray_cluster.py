@@ -1,4 +1,4 @@
-"""Where Ray runs, and who can reach it."""
+"""Local Ray sessions and connections to clusters."""
 
 import os
 import socket
@@ -11,14 +11,14 @@ import pytest
 
 from racer_env.errors import RacerError
 from racer_viewer.training.ray import cluster
-from racer_viewer.training.ray.cluster import TRIES, ray_running, wait_for_room
+from racer_viewer.training.ray.cluster import CONNECT_TRIES, ray_session, wait_for_cpus
 
 ray: Any = pytest.importorskip("ray", reason="python run.py --with ray test …")
 
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> list[Exception | None]:
-    """What connecting to a cluster comes to, one after the other; nothing is done in its place."""
+    """Results of the following connection attempts; nothing is connected."""
     outcomes: list[Exception | None] = []
 
     def connect(**options: Any) -> None:
@@ -34,7 +34,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Exception | None]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
 def test_a_ray_of_its_own_is_there_for_this_machine_only() -> None:
-    with ray_running(None, processes=1):
+    with ray_session(None, processes=1):
         (node,) = ray.nodes()
         gcs = ray.get_runtime_context().gcs_address
         assert node["NodeManagerAddress"] == gcs.split(":")[0] == "127.0.0.1"
@@ -46,14 +46,14 @@ def test_a_ray_of_its_own_is_there_for_this_machine_only() -> None:
 
 def test_far_too_many_runners_are_refused_before_they_take_all_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    with pytest.raises(RacerError, match="9 runners are too many for the 2 cores of this machine: at most 8"):
-        ray_running(None, 9).__enter__()
+    with pytest.raises(RacerError, match="9 runners are too many for the 2 cores of this machine: use at most 8"):
+        ray_session(None, 9).__enter__()
 
 
 @pytest.mark.slow
 def test_a_ray_that_others_use_is_waited_for_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "ROOM_SECONDS", 2.0)
-    with ray_running(None, processes=2):
+    monkeypatch.setattr(cluster, "CPU_TIMEOUT", 2.0)
+    with ray_session(None, processes=2):
         there = int(ray.cluster_resources()["CPU"])
 
         class Other:
@@ -62,18 +62,18 @@ def test_a_ray_that_others_use_is_waited_for_and_given_up(monkeypatch: pytest.Mo
 
         holder = ray.remote(Other).options(num_cpus=there).remote()
         ray.get(holder.answer.remote())
-        with pytest.raises(RacerError, match="others use this Ray, 0 are free"):
-            wait_for_room(1)
+        with pytest.raises(RacerError, match="only 0 of this Ray are free"):
+            wait_for_cpus(1)
         ray.kill(holder)
-        wait_for_room(1)
+        wait_for_cpus(1)
 
 
 @pytest.mark.slow
 def test_the_secret_of_a_ray_of_its_own_is_left_nowhere(tmp_path: Path) -> None:
     code = (
-        "import os; from racer_viewer.training.ray.cluster import ray_running\n"
+        "import os; from racer_viewer.training.ray.cluster import ray_session\n"
         "before = dict(os.environ)\n"
-        "with ray_running(None, 1): pass\n"
+        "with ray_session(None, 1): pass\n"
         "changed = {name for name in os.environ if os.environ[name] != before.get(name)}\n"
         "assert not {name for name in changed if 'AUTH' in name}, changed"
     )
@@ -84,25 +84,25 @@ def test_the_secret_of_a_ray_of_its_own_is_left_nowhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["ray://a..b:1", "ray://[::1]:9", "ray://127.0.0.1:99999"])
 def test_what_is_no_address_is_one_line(address: str) -> None:
-    with pytest.raises(RacerError, match="no Ray cluster could be reached"), ray_running(address, 1):
+    with pytest.raises(RacerError, match="cannot connect to a Ray cluster"), ray_session(address, 1):
         pass
 
 
 def test_a_cluster_that_fails_to_take_a_client_is_asked_again(connections: list[Exception | None]) -> None:
     connections += [ConnectionAbortedError("Starting Ray client server failed"), None]
-    with ray_running("auto", processes=1):
+    with ray_session("auto", processes=1):
         assert not connections
 
 
 def test_a_cluster_that_fails_always_is_given_up(connections: list[Exception | None]) -> None:
-    connections += [ConnectionAbortedError("Starting Ray client server failed")] * TRIES
-    with pytest.raises(RacerError, match="at auto: Starting Ray client server failed"), ray_running("auto", 1):
+    connections += [ConnectionAbortedError("Starting Ray client server failed")] * CONNECT_TRIES
+    with pytest.raises(RacerError, match="at auto: Starting Ray client server failed"), ray_session("auto", 1):
         pass
     assert not connections
 
 
 def test_a_cluster_that_is_not_there_is_not_asked_again(connections: list[Exception | None]) -> None:
     connections += [ConnectionError("nobody is there"), None]
-    with pytest.raises(RacerError, match="nobody is there"), ray_running("auto", 1):
+    with pytest.raises(RacerError, match="nobody is there"), ray_session("auto", 1):
         pass
     assert connections == [None]

@@ -302,5 +302,5 @@ def save_model(learner: Learner, path: Path, on_problem: TextHandler) -> Path | 
     try:
         return learner.save(path)
     except OSError as error:
-        on_problem(f"could not save {path.stem}: {error.strerror or error}; the run goes on")
+        on_problem(f"could not save {path.stem}: {error.strerror or error}; the run continues")
         return None

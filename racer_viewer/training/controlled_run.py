@@ -109,7 +109,7 @@ class CarFeedCallback(Callback):
         try:
             self._writer = CarFeedWriter(self._run.folder, count)
         except OSError as error:
-            self._on_problem(f"the cars cannot be shown: {error.strerror or error}; the run goes on")
+            self._on_problem(f"the cars cannot be shown: {error.strerror or error}; the run continues")
             return
         self._rewards, self._episodes = np.zeros(count), np.zeros(count, np.int32)
         self._rows, state = np.zeros(count, SWARM_CAR), simulation.cars.view(CAR, np.ndarray)

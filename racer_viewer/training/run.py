@@ -215,8 +215,8 @@ class Run:
     def _log_start(self, steps: int) -> None:
         config = self.config
         where = config.tracks[0] if len(self.tracks) == 1 else f"{len(self.tracks)} circuits"
-        text = f"Begins: {config.algo.upper()} on {where}, {config.num_cars} cars"
-        text = text if not steps else f"Goes on from {steps:,} steps"
+        text = f"Started: {config.algo.upper()} on {where}, {config.num_cars} cars"
+        text = text if not steps else f"Resumed at {steps:,} steps"
         self.log.event("begin", text, steps, circuits=config.circuits)
 
 

@@ -419,7 +419,7 @@ class FaultTolerantWriter(KVWriter):
             write()
         except OSError as error:
             if not self._failed:
-                self._on_problem(f"could not write metrics: {error.strerror or error}; the run goes on")
+                self._on_problem(f"could not write metrics: {error.strerror or error}; the run continues")
             self._failed = True
 
 

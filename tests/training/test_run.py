@@ -188,7 +188,7 @@ def test_a_full_disk_under_tensorboard_is_reported_once_and_does_not_end_a_run(
     assert threading.excepthook is usual
     assert not unhandled, "no traceback is printed"
     problems = [event.text for event in load_history(outcome.folder).events if event.kind == "problem"]
-    assert problems == ["could not write metrics: No space left on device; the run goes on"]
+    assert problems == ["could not write metrics: No space left on device; the run continues"]
 
 
 @pytest.mark.slow

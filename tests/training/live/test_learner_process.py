@@ -96,7 +96,7 @@ def test_a_killed_learner_is_noticed_and_its_run_goes_on_later(tmp_path: Path) -
     assert later.total == 40_000_000
     wait_for(lambda: len(later.history.steps) and later.history.steps[-1] > steps + 1000)
     assert (np.diff(later.history.steps) > 0).all()
-    assert f"Goes on from {steps:,} steps" in [event.text for event in later.history.events]
+    assert f"Resumed at {steps:,} steps" in [event.text for event in later.history.events]
     os.kill(pid, signal.SIGTERM)
     wait_for(lambda: later.state == "stopped")
     assert is_gone(pid)
@@ -268,7 +268,7 @@ def test_a_run_goes_on_from_the_model_that_is_named(tmp_path: Path) -> None:
     run = RunMonitor.continue_run(model, timesteps=40_000_000)
     pid = begin(run)
     assert (run.folder, run.total) == (outcome.folder, 40_000_000)
-    assert "Goes on from 512 steps" in [event.text for event in run.history.events]
+    assert "Resumed at 512 steps" in [event.text for event in run.history.events]
     run.close()
     wait_for(lambda: is_gone(pid))
 

@@ -131,6 +131,6 @@ def test_a_killed_run_leaves_no_process_and_is_resumed_from_its_last_checkpoint(
         wait_until(lambda: not program.others(), "all processes to end")  # Ray's own take about a minute
     log = RunLogReader(folder)
     events = log.read_all().events
-    assert [event.text for event in events if event.kind == "begin"][-1] == f"Goes on from {latest:,} steps"
+    assert [event.text for event in events if event.kind == "begin"][-1] == f"Resumed at {latest:,} steps"
     assert (np.diff(log.history.steps) > 0.0).all()
     assert load_agent(folder / "killed.zip").info.timesteps >= total

@@ -1,4 +1,4 @@
-"""Gymnasium over stdin and stdout: an environment in a process of its own, one JSON object a line."""
+"""Gymnasium over stdin and stdout: an environment in a process of its own, one JSON object per line."""
 
 from racer_env.stdio.client import StdioClient
 from racer_env.stdio.env import StdioEnv

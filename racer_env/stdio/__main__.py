@@ -1,4 +1,4 @@
-"""`python -m racer_env.stdio --env-id CartPole-v1`: host an environment, without the viewer."""
+"""`python -m racer_env.stdio --env-id CartPole-v1`: host an environment without the viewer."""
 
 import argparse
 import sys
@@ -13,11 +13,15 @@ USAGE_ERROR, INTERRUPTED = 2, 130
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m racer_env.stdio",
-        description="Host a Gymnasium environment on stdin and stdout, one JSON object a line.",
+        description="Host a Gymnasium environment on stdin and stdout, one JSON object per line.",
         allow_abbrev=False,
     )
-    parser.add_argument("--env-id", required=True, metavar="ID", help="of an installed environment, as CartPole-v1")
-    parser.add_argument("--make-kwargs", metavar="JSON", help="an object for gymnasium.make, as '{\"gravity\": 5}'")
+    parser.add_argument(
+        "--env-id", required=True, metavar="ID", help="id of an installed environment, such as CartPole-v1"
+    )
+    parser.add_argument(
+        "--make-kwargs", metavar="JSON", help="JSON object of arguments for gymnasium.make, such as '{\"gravity\": 5}'"
+    )
     options = parser.parse_args()
     try:
         return run(options.env_id, options.make_kwargs)

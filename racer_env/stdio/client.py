@@ -1,4 +1,4 @@
-"""An environment in a helper process, seen from outside: every value that comes back is held to the contract."""
+"""Client of an environment in a helper process. Every reply is checked before it is returned."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from numpy.typing import NDArray
 
 from racer_env.bridge.validation import Contract, field, short
 from racer_env.errors import BridgeError, ContractError, RacerError
-from racer_env.stdio.process import Helper
-from racer_env.stdio.schema import Bounds, Expected, agreed, checked_array, checked_choice
+from racer_env.stdio.process import HelperProcess
+from racer_env.stdio.schema import Bounds, Expected, check_array, check_choice, check_description
 
 START_TIMEOUT, REPLY_TIMEOUT, CLOSE_TIMEOUT = 120.0, 30.0, 2.0
-"""Seconds for the first reply, for every other one, and for a goodbye."""
-
-LONGEST_REFUSAL = 2000
-"""Characters that are told of it."""
+"""Time limits for the first reply, for every other reply, and for closing [s]."""
+MAX_REFUSAL_LENGTH = 2000
+"""Maximum length of a helper's error in a message [characters]."""
 
 Info = dict[str, Any]
 Reply = dict[str, Any]
 Result = TypeVar("Result")
 
 
-class Step(NamedTuple):
-    """What one step gave, in the order that Gymnasium gives it."""
+class StdioStep(NamedTuple):
+    """Result of one step, in the order of Gymnasium."""
 
     observation: NDArray[Any]
     reward: float
@@ -43,15 +42,15 @@ class Step(NamedTuple):
 
 
 class StdioClient:
-    """An environment that a helper process hosts: ours, or any program that speaks the protocol.
+    """Environment in a helper process: this package's own helper, or any program that implements the protocol.
 
-    command: how the helper is started, as a list of words; `StdioClient.hosting` knows that of ours.
-    expected: what the helper must say of itself.
-    timeout, start_timeout: seconds for a reply, and for the first one.
-    cwd, environment: for the process, as subprocess.Popen takes them.
+    command: the helper's command line as a list; `StdioClient.hosting` uses this package's own helper.
+    expected: the description that the helper must give.
+    timeout, start_timeout: time limits for a reply and for the first reply [s].
+    cwd, environment: working directory and environment variables of the process, as for subprocess.Popen.
 
-    A value that breaks the contract is a ContractError, and ends the process; so do a helper that is silent for too
-    long or goes away, as a BridgeError. A request that the helper refuses is a BridgeError too, and ends nothing.
+    An invalid reply raises ContractError; a timeout or an exit of the helper raises BridgeError. Both end the process.
+    A request that the helper refuses raises BridgeError too, but the process continues.
     """
 
     def __init__(
@@ -69,55 +68,53 @@ class StdioClient:
                 raise RacerError(f"{name} must be a number of seconds above 0, not {short(seconds)}")
         self._timeout = timeout
         self._is_started = False
-        self._helper = Helper(command, cwd, environment)
+        self._helper = HelperProcess(command, cwd, environment)
         self.description = self._request(
-            {"cmd": "describe"}, lambda reply: agreed(reply, expected or Expected()), start_timeout
+            {"cmd": "describe"}, lambda reply: check_description(reply, expected or Expected()), start_timeout
         )
-        observation = self.description.observation
-        self._contract = Contract(observation.low, observation.high, observation.dtype)
+        self._parser = ReplyParser(self.description.observation)
 
     @classmethod
     def hosting(cls, env_id: str, make_kwargs: Mapping[str, Any] | None = None, **options: Any) -> Self:
-        """A client of our own helper, which hosts any installed Gymnasium environment.
+        """Start this package's own helper, which hosts any installed Gymnasium environment.
 
-        make_kwargs: for gymnasium.make, as far as JSON can carry it. The options are those of the class.
+        make_kwargs: arguments for gymnasium.make; JSON values only.
+        options: further arguments of the class.
         """
         return cls(hosting_command(env_id, make_kwargs), **options)
 
     @property
     def pid(self) -> int:
-        """Of the helper."""
+        """Process id of the helper."""
         return self._helper.pid
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """What the helper wrote to its stderr last."""
+        """Last lines that the helper wrote to stderr."""
         return self._helper.last_lines
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[NDArray[Any], Info]:
         request: dict[str, Any] = {"cmd": "reset"}
         if seed is not None:
-            request["seed"] = _whole("seed", seed)
+            request["seed"] = _check_integer("seed", seed)
         if options:
             if not self.description.takes_options:
-                raise BridgeError(f"{self._helper.name} takes no options for a reset")
+                raise BridgeError(f"{self._helper.name} takes no reset options")
             request["options"] = options
-        result = self._request(request, self._judge_reset, self._timeout)
+        result = self._request(request, self._parser.reset, self._timeout)
         self._is_started = True
         return result
 
-    def step(self, action: Any) -> Step:
-        """One step; after the end of an episode it does what the environment does then."""
+    def step(self, action: Any) -> StdioStep:
+        """Take one step; after the end of an episode, the result is up to the environment."""
         if not self._is_started:
             raise RacerError("step before reset: reset the environment first")
         actions = self.description.actions
-        value = (
-            checked_array(action, actions).tolist() if isinstance(actions, Bounds) else checked_choice(action, actions)
-        )
-        return self._request({"cmd": "step", "action": value}, self._judge_step, self._timeout)
+        value = check_array(action, actions).tolist() if isinstance(actions, Bounds) else check_choice(action, actions)
+        return self._request({"cmd": "step", "action": value}, self._parser.step, self._timeout)
 
     def close(self) -> None:
-        """Say goodbye, if there is still someone; whatever comes of it, the process is gone afterwards."""
+        """Ask the helper to exit, and kill it if it does not."""
         if self._helper.is_ended:
             return
         try:
@@ -139,48 +136,58 @@ class StdioClient:
         else:
             self._helper.end()
 
-    def _request(self, request: Mapping[str, Any], judge: Callable[[Reply], Result], timeout: float) -> Result:
-        """What the judge makes of the reply. Unless the helper refused, whatever goes wrong is its end."""
+    def _request(self, request: Mapping[str, Any], parse: Callable[[Reply], Result], timeout: float) -> Result:
+        """Send a request and return its parsed reply; on any failure but a refusal, end the helper."""
         if self._helper.is_ended:
             raise BridgeError(f"{self._helper.name} is closed: start another helper")
-        message = _encoded(request)
+        message = _encode(request)
         try:
-            return self._judged(self._helper.exchange(message, timeout), judge)
-        except _RefusedError as refusal:
+            return self._parse(self._helper.exchange(message, timeout), parse)
+        except _RefusalError as refusal:
             if request["cmd"] == "describe":
                 self._helper.end()
-            raise BridgeError(f"{self._helper.name} says: {refusal}") from None
+            raise BridgeError(f"{self._helper.name} refused the request: {refusal}") from None
         except TimeoutError:
             self._helper.end()
             raise BridgeError(
-                f"{self._helper.name} gave no reply within {timeout:g} s; it is ended now{self._helper.last_words()}"
+                f"{self._helper.name} gave no reply within {timeout:g} s and was ended{self._helper.stderr_summary()}"
             ) from None
         except EOFError:
             self._helper.wait(CLOSE_TIMEOUT)
             self._helper.end()
-            raise BridgeError(f"{self._helper.name} went away: {self._helper.obituary()}") from None
+            raise BridgeError(f"{self._helper.name} exited: {self._helper.exit_summary()}") from None
         except ContractError as error:
             self._helper.end()
-            raise ContractError(f"{error}{self._helper.last_words()}") from None
-        except BaseException:  # Ctrl-C between request and reply: the two are out of step now
+            raise ContractError(f"{error}{self._helper.stderr_summary()}") from None
+        except BaseException:  # Ctrl-C: a later reply could not be matched to its request
             self._helper.end()
             raise
 
-    def _judged(self, line: bytes, judge: Callable[[Reply], Result]) -> Result:
+    def _parse(self, line: bytes, parse: Callable[[Reply], Result]) -> Result:
         try:
-            return _judged(line, judge)
+            return parse_reply(line, parse)
         except ContractError as error:
             self._helper.end()
-            if not self._helper.has_flooded:
+            if not self._helper.has_extra_lines:
                 raise
-            raise ContractError(f"{error}; and more lines came than were asked for") from None
+            raise ContractError(f"{error}; the helper sent more lines than requested") from None
 
-    def _judge_reset(self, reply: Reply) -> tuple[NDArray[Any], Info]:
+
+class ReplyParser:
+    """Checks the fields of replies.
+
+    observation: bounds, shape and type of observations.
+    """
+
+    def __init__(self, observation: Bounds) -> None:
+        self._contract = Contract(observation.low, observation.high, observation.dtype)
+
+    def reset(self, reply: Reply) -> tuple[NDArray[Any], Info]:
         return self._contract.observation(field(reply, "obs")), _info(reply)
 
-    def _judge_step(self, reply: Reply) -> Step:
+    def step(self, reply: Reply) -> StdioStep:
         contract = self._contract
-        return Step(
+        return StdioStep(
             contract.observation(field(reply, "obs")),
             contract.reward(field(reply, "reward")),
             contract.flag("terminated", field(reply, "terminated")),
@@ -189,43 +196,44 @@ class StdioClient:
         )
 
 
+def parse_reply(line: bytes, parse: Callable[[Reply], Result]) -> Result:
+    """Decode a reply and return the result of `parse`; raise ContractError if it is invalid."""
+    try:
+        return parse(_check_ok(orjson.loads(line), line))
+    except orjson.JSONDecodeError as error:
+        problem = str(error)
+    with suppress(ValueError, RecursionError):
+        parse(_check_ok(json.loads(line), line))  # accepts NaN, so the error can name the field that has it
+    raise ContractError(f"reply: a JSON object expected, got {short(line)}: {problem}")
+
+
 def hosting_command(env_id: str, make_kwargs: Mapping[str, Any] | None = None) -> list[str]:
-    """How our own helper is started: by the same interpreter."""
+    """Return the command line of this package's own helper, for the same interpreter."""
     safe = ["-P"] if sys.flags.safe_path else []
-    options = [] if make_kwargs is None else [f"--make-kwargs={_encoded(make_kwargs).decode()}"]
+    options = [] if make_kwargs is None else [f"--make-kwargs={_encode(make_kwargs).decode()}"]
     return [sys.executable, *safe, "-m", "racer_env.stdio", f"--env-id={env_id}", *options]
 
 
-class _RefusedError(Exception):
-    """The helper answered with an error, and lives on."""
+class _RefusalError(Exception):
+    """The helper answered with an error and continues."""
 
 
-def _whole(name: str, value: Any) -> int:
+def _check_integer(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
         raise RacerError(f"{name} must be a whole number, not {short(value)}") from None
 
 
-def _encoded(value: Mapping[str, Any]) -> bytes:
+def _encode(value: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
         raise RacerError(f"JSON cannot carry {short(value)}: {error}") from None
 
 
-def _judged(line: bytes, judge: Callable[[Reply], Result]) -> Result:
-    """What the judge makes of a reply that says ok."""
-    try:
-        return judge(_ok(orjson.loads(line), line))
-    except orjson.JSONDecodeError as error:
-        wrong = str(error)
-    with suppress(ValueError, RecursionError):
-        judge(_ok(json.loads(line), line))  # which takes NaN for a number: the judge can say where it is
-    raise ContractError(f"reply: a JSON object expected, got {short(line)}: {wrong}")
-
-
-def _ok(reply: Any, line: bytes) -> Reply:
+def _check_ok(reply: Any, line: bytes) -> Reply:
+    """Return the reply; raise _RefusalError if it is an error of the helper."""
     if type(reply) is not dict:
         raise ContractError(f"reply: a JSON object expected, got {short(line)}")
     ok = Contract.flag("ok", field(reply, "ok"))
@@ -233,12 +241,12 @@ def _ok(reply: Any, line: bytes) -> Reply:
         error = field(reply, "error")
         if type(error) is not str:
             raise ContractError(f"error: a text expected, got {short(error)}")
-        raise _RefusedError(" ".join(error.split())[:LONGEST_REFUSAL])
+        raise _RefusalError(" ".join(error.split())[:MAX_REFUSAL_LENGTH])
     return reply
 
 
 def _info(reply: Reply) -> Info:
-    """Existing helpers send none."""
+    """Return the info of a reply; it is optional."""
     info = reply.get("info", {})
     if type(info) is not dict:
         raise ContractError(f"info: an object expected, got {short(info)}")

@@ -1,4 +1,4 @@
-"""StdioEnv: an environment in another process, or another language, as a Gymnasium environment."""
+"""StdioEnv: a Gymnasium environment that runs in another process, possibly in another language."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from racer_env.stdio.schema import Bounds, Expected
 
 
 class StdioEnv(gymnasium.Env[Any, Any]):
-    """An environment that a helper process hosts.
+    """Environment that a helper process hosts.
 
-    command: how the helper is started, as a list of words; `StdioEnv.hosting` knows that of ours.
-    expected: what the helper must say of itself. The options are those of `StdioClient`.
+    command: the helper's command line as a list; `StdioEnv.hosting` uses this package's own helper.
+    expected: the description that the helper must give.
+    options: further arguments for `StdioClient`.
 
     ## Action space
-    `Discrete(n_actions)`, or a `Box` where the helper takes arrays (whole numbers if the environment has MultiDiscrete
-    or MultiBinary actions).
+    `Discrete(n_actions)`, or a `Box` if actions are arrays (of integers if the environment has MultiDiscrete or
+    MultiBinary actions).
 
     ## Observation space
-    A `Box` with the helper's bounds, or without bounds if it tells none; `Discrete` for a single whole number.
+    A `Box` with the helper's bounds, or without bounds if it sends none; `Discrete` for a single integer.
 
-    Reward, ends and info are the environment's. What breaks the contract raises, and the helper is ended.
+    ## Rewards, episode end and info
+    Those of the hosted environment. An invalid reply raises ContractError and ends the helper.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
@@ -38,23 +40,23 @@ class StdioEnv(gymnasium.Env[Any, Any]):
 
     @classmethod
     def hosting(cls, env_id: str, make_kwargs: Mapping[str, Any] | None = None, **options: Any) -> Self:
-        """An installed Gymnasium environment, in a process of its own."""
+        """Host an installed Gymnasium environment in a process of its own."""
         return cls(hosting_command(env_id, make_kwargs), **options)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         observation, info = self.client.reset(seed, options)
-        return self._member(observation), info
+        return self._to_space(observation), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.client.step(action)
-        return self._member(observation), reward, terminated, truncated, info
+        return self._to_space(observation), reward, terminated, truncated, info
 
     def close(self) -> None:
         self.client.close()
 
-    def _member(self, observation: Any) -> Any:
-        """Of the observation space: an array, or for a single number that."""
+    def _to_space(self, observation: Any) -> Any:
+        """Return an observation as a member of the observation space: an array, or a scalar."""
         return observation if observation.ndim else observation[()]
 
 

@@ -1,8 +1,8 @@
-"""stdin and stdout, kept for the protocol: whatever an environment prints or reads, it meets other streams.
+"""Host for a Gymnasium environment on stdin and stdout.
 
-Replies as JSON: what an environment gives is often numpy, and sometimes nothing that JSON could carry.
-
-A Gymnasium environment behind stdin and stdout. Mistakes of the other side, and of the environment, end nothing."""
+Invalid requests and exceptions of the environment are reported as errors, and the host continues. stdin and stdout are
+reserved for the protocol: output of the environment goes to stderr, and its stdin is empty.
+"""
 
 from __future__ import annotations
 
@@ -24,27 +24,42 @@ from gymnasium import spaces
 from racer_env.box2d import box2d_missing
 from racer_env.bridge.validation import exactly, short
 from racer_env.errors import ActionError, ContractError, RacerError, in_one_line
-from racer_env.stdio.schema import Bounds, checked_array, checked_choice, describe
+from racer_env.stdio.schema import Bounds, check_array, check_choice, describe
 
-LONGEST_REQUEST = 1024 * 1024
-"""Bytes."""
+MAX_REQUEST_SIZE = 1024 * 1024
+"""Maximum length of a request [bytes]."""
+MAX_INFO_DEPTH = 16
+"""Maximum nesting of an info; deeper parts, including circular references, are left out."""
+MAX_ERROR_LENGTH = 2000
+"""Maximum length of an error [characters]."""
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
+"""Range of integers that the JSON encoder supports."""
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
+_NOT_JSON = object()
+"""Marks a value that JSON cannot represent."""
+
+Environment = gymnasium.Env[Any, Any]
+Reply = dict[str, Any]
 
 
 class LineTooLongError(RacerError):
-    """A request did not end within `LONGEST_REQUEST`."""
+    """A request is longer than `MAX_REQUEST_SIZE`."""
+
+
+class RequestError(RacerError):
+    """A request is invalid."""
 
 
 def claim_standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The streams that this process was given as stdin and stdout.
+    """Return this process's stdin and stdout, and redirect them for everything else.
 
-    From now on, until its end, what is printed by Python, by C or by a child process goes to stderr, also what lies in
-    a buffer until the end; and who reads stdin finds nothing.
+    Until the process exits, output of Python, C and child processes goes to stderr, even if it was buffered, and stdin
+    is empty.
     """
     if not (_is_open(_STDIN) and _is_open(_STDOUT)):
-        raise RacerError("stdin and stdout must be open: this command is for another program to talk to")
-    nothing = os.open(os.devnull, os.O_RDWR)  # which is stderr, if that was closed
+        raise RacerError("stdin and stdout must be open: another program is meant to start this command")
+    nothing = os.open(os.devnull, os.O_RDWR)  # becomes stderr if that was closed
     requests, replies = os.fdopen(os.dup(_STDIN), "rb"), os.fdopen(os.dup(_STDOUT), "wb")
     os.dup2(nothing, _STDIN)
     os.dup2(_STDERR, _STDOUT)
@@ -53,19 +68,19 @@ def claim_standard_streams() -> tuple[BinaryIO, BinaryIO]:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    _without_line_ends_of_windows(requests, replies)
+    _set_binary_mode(requests, replies)
     return requests, replies
 
 
-def lines(requests: BinaryIO) -> Iterator[bytes | LineTooLongError]:
-    """One request after the other, until the end of input. One that is too long is read to its end, and is an error."""
-    while line := requests.readline(LONGEST_REQUEST):
-        if len(line) < LONGEST_REQUEST or line.endswith(b"\n"):
+def read_lines(requests: BinaryIO) -> Iterator[bytes | LineTooLongError]:
+    """Yield requests until the end of input; a request that is too long is skipped and yields an error."""
+    while line := requests.readline(MAX_REQUEST_SIZE):
+        if len(line) < MAX_REQUEST_SIZE or line.endswith(b"\n"):
             yield line
         else:
-            while (rest := requests.readline(LONGEST_REQUEST)) and not rest.endswith(b"\n"):
+            while (rest := requests.readline(MAX_REQUEST_SIZE)) and not rest.endswith(b"\n"):
                 pass
-            yield LineTooLongError(f"a request has at most {LONGEST_REQUEST} bytes")
+            yield LineTooLongError(f"a request has at most {MAX_REQUEST_SIZE} bytes")
 
 
 def _is_open(stream: int) -> bool:
@@ -76,7 +91,7 @@ def _is_open(stream: int) -> bool:
     return True
 
 
-def _without_line_ends_of_windows(*streams: BinaryIO) -> None:
+def _set_binary_mode(*streams: BinaryIO) -> None:
     if sys.platform == "win32":
         import msvcrt
 
@@ -84,29 +99,19 @@ def _without_line_ends_of_windows(*streams: BinaryIO) -> None:
             msvcrt.setmode(stream.fileno(), os.O_BINARY)
 
 
-DEEPEST = 16
-"""Levels of an info that are sent; what lies deeper is left out, and so is what contains itself."""
-LONGEST_ERROR = 2000
-"""Characters."""
-SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**64 - 1
-
-_NOTHING = object()
-"""What JSON cannot carry."""
-
-
 def encode(reply: Mapping[str, Any]) -> bytes:
-    """A line, with its end."""
+    """Return a reply as a line."""
     return orjson.dumps(reply, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
 
 
-def refusal(error: BaseException) -> dict[str, Any]:
-    """The reply that says what was wrong."""
-    text = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
+def error_reply(error: BaseException) -> Reply:
+    """Return the reply for an error."""
+    text = f"{type(error).__name__}: {error}"[:MAX_ERROR_LENGTH]
     return {"ok": False, "error": text.encode("utf-8", "backslashreplace").decode()}
 
 
 def encode_observation(value: Any, bounds: Bounds) -> Any:
-    """What is sent of an observation, to the bit, if it has the shape and the type that were described."""
+    """Return an observation for exact transfer; raise ContractError if shape or type differ from the description."""
     array = np.asarray(value)
     if array.shape != bounds.shape:
         raise ContractError(f"observation: shape {bounds.shape} expected, got {array.shape}")
@@ -131,29 +136,29 @@ def encode_reward(value: Any) -> float:
 
 
 def encode_info(value: Any) -> dict[str, Any]:
-    """Those parts of an info that JSON can carry. Numpy becomes plain; a part with NaN or infinity is left out."""
-    plain = _plain(value, DEEPEST)
+    """Return the parts of an info that JSON can represent; NumPy values become plain ones."""
+    plain = _to_json(value, MAX_INFO_DEPTH)
     return plain if isinstance(plain, dict) else {}
 
 
-def _plain(value: Any, depth: int) -> Any:
+def _to_json(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()  # and on: what is in an array of objects may be anything
+        value = value.tolist()  # may still contain arbitrary objects
     if isinstance(value, str):
-        return str(value) if _is_unicode(value) else _NOTHING
+        return str(value) if _is_unicode(value) else _NOT_JSON
     if isinstance(value, int):
-        return int(value) if SMALLEST_INTEGER <= value <= LARGEST_INTEGER else _NOTHING
+        return int(value) if MIN_INTEGER <= value <= MAX_INTEGER else _NOT_JSON
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else _NOTHING
+        return float(value) if math.isfinite(value) else _NOT_JSON
     if depth and isinstance(value, Mapping):
-        parts = {key: _plain(part, depth - 1) for key, part in value.items() if type(key) is str and _is_unicode(key)}
-        return {key: part for key, part in parts.items() if part is not _NOTHING}
+        parts = {key: _to_json(part, depth - 1) for key, part in value.items() if type(key) is str and _is_unicode(key)}
+        return {key: part for key, part in parts.items() if part is not _NOT_JSON}
     if depth and isinstance(value, list | tuple):
-        items = [_plain(item, depth - 1) for item in value]
-        return _NOTHING if _NOTHING in items else items
-    return _NOTHING
+        items = [_to_json(item, depth - 1) for item in value]
+        return _NOT_JSON if _NOT_JSON in items else items
+    return _NOT_JSON
 
 
 def _is_unicode(text: str) -> bool:
@@ -164,24 +169,16 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-Environment = gymnasium.Env[Any, Any]
-Reply = dict[str, Any]
-
-
-class RequestError(RacerError):
-    """A request is not one of those that the protocol knows."""
-
-
 def run(env_id: str, make_kwargs: str | None = None) -> int:
-    """Host an environment until `close`, the end of input, or Ctrl-C. The exit code is for the process.
+    """Host an environment until `close`, the end of input, or Ctrl-C; return the exit code.
 
-    make_kwargs: a JSON object for gymnasium.make.
+    make_kwargs: arguments for gymnasium.make as a JSON object.
     """
-    options = _make_options(make_kwargs)
+    options = _parse_make_kwargs(make_kwargs)
     requests, replies = claim_standard_streams()
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the environment is closed then, too
-    host = Host(_make(env_id, options))
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the environment is closed
+    host = EnvHost(make_env(env_id, options))
     try:
         _serve(host, requests, replies)
     finally:
@@ -189,8 +186,8 @@ def run(env_id: str, make_kwargs: str | None = None) -> int:
     return 0
 
 
-class Host:
-    """Answers requests to one environment."""
+class EnvHost:
+    """Answers requests for one environment."""
 
     def __init__(self, env: Environment) -> None:
         self._env = env
@@ -200,21 +197,21 @@ class Host:
         except RacerError:
             self.close()
             raise
-        self._answers = {"describe": self._describe, "reset": self._reset, "step": self._step, "close": self._close}
+        self._handlers = {"describe": self._describe, "reset": self._reset, "step": self._step, "close": self._close}
 
     def answer(self, line: bytes) -> bytes:
-        """The reply to a request, whatever it is."""
+        """Return the reply to a request; errors of the request or the environment become error replies."""
         try:
-            return encode({"ok": True, **self._answer(line)})
+            return encode({"ok": True, **self._handle(line)})
         except (RacerError, orjson.JSONDecodeError, gymnasium.error.ResetNeeded) as error:
-            return encode(refusal(error))
-        except (Exception, SystemExit) as error:  # of the environment
+            return encode(error_reply(error))
+        except (Exception, SystemExit) as error:  # raised by the environment
             with suppress(OSError):
                 traceback.print_exc()
-            return encode(refusal(error))
+            return encode(error_reply(error))
 
     def close(self) -> None:
-        """Once. If the environment fails even then, there is nothing left to do about it."""
+        """Close the environment once; print an exception that it raises."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -224,15 +221,15 @@ class Host:
             with suppress(OSError):
                 traceback.print_exception(error, chain=False)
 
-    def _answer(self, line: bytes) -> Reply:
+    def _handle(self, line: bytes) -> Reply:
         request = orjson.loads(line)
         if type(request) is not dict:
-            raise RequestError(f'a request is an object, as {{"cmd":"describe"}}, not {short(request)}')
+            raise RequestError(f'a request is an object, such as {{"cmd":"describe"}}, not {short(request)}')
         command = request.get("cmd")
-        answer = self._answers.get(command) if isinstance(command, str) else None
-        if answer is None:
-            raise RequestError(f"cmd: one of {', '.join(self._answers)} expected, got {short(command)}")
-        return answer(request)
+        handler = self._handlers.get(command) if isinstance(command, str) else None
+        if handler is None:
+            raise RequestError(f"cmd: one of {', '.join(self._handlers)} expected, got {short(command)}")
+        return handler(request)
 
     def _describe(self, request: Reply) -> Reply:
         return self._description.to_json()
@@ -270,18 +267,18 @@ class Host:
         return encode_observation(value, self._description.observation)
 
     def _action(self, value: Any) -> Any:
-        """As the environment takes it. Choices are numbered from 0 on the wire, whatever the space starts with."""
+        """Return an action for the environment; in messages, discrete actions are always numbered from 0."""
         actions, space = self._description.actions, self._env.action_space
         if isinstance(actions, Bounds):
-            return checked_array(value, actions)
+            return check_array(value, actions)
         start = int(space.start) if isinstance(space, spaces.Discrete) else 0
-        return np.int64(start + checked_choice(value, actions))
+        return np.int64(start + check_choice(value, actions))
 
 
-def _serve(host: Host, requests: BinaryIO, replies: BinaryIO) -> None:
-    for line in lines(requests):
+def _serve(host: EnvHost, requests: BinaryIO, replies: BinaryIO) -> None:
+    for line in read_lines(requests):
         if isinstance(line, LineTooLongError):
-            reply = encode(refusal(line))
+            reply = encode(error_reply(line))
         elif line.isspace():
             continue
         else:
@@ -289,23 +286,24 @@ def _serve(host: Host, requests: BinaryIO, replies: BinaryIO) -> None:
         try:
             replies.write(reply)
             replies.flush()
-        except OSError:  # nobody listens any more
+        except OSError:  # the other side has closed its end
             return
         if host.is_closed:
             return
 
 
-def _make_options(make_kwargs: str | None) -> dict[str, Any]:
+def _parse_make_kwargs(make_kwargs: str | None) -> dict[str, Any]:
     try:
         options = orjson.loads(make_kwargs or "{}")
     except orjson.JSONDecodeError as error:
         raise RacerError(f"--make-kwargs must be a JSON object: {error}") from None
     if type(options) is not dict:
-        raise RacerError(f'--make-kwargs must be a JSON object, as {{"render_mode":null}}, not {short(options)}')
+        raise RacerError(f'--make-kwargs must be a JSON object, such as {{"render_mode":null}}, not {short(options)}')
     return options
 
 
-def _make(env_id: str, options: dict[str, Any]) -> Environment:
+def make_env(env_id: str, options: dict[str, Any]) -> Environment:
+    """Create an environment; raise RacerError with one line if that fails."""
     try:
         return gymnasium.make(env_id, **options)
     except gymnasium.error.DependencyNotInstalled as error:

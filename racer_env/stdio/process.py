@@ -1,7 +1,7 @@
-"""A process to talk to, line by line, that nobody has to wait for for ever and that is gone when it is done with.
+"""A helper process that exchanges lines over its pipes, with timeouts, and that always ends with its owner.
 
-Each pipe has a thread of its own: that way a time-out works on every system, and neither a helper that reads nothing
-nor one that fills its stderr can block the other side.
+Each pipe has a thread of its own, so timeouts work on every system, and neither a helper that reads nothing nor one
+that fills its stderr can block the owner.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from typing import IO, cast
 from racer_env.bridge.validation import short
 from racer_env.errors import BridgeError, ContractError
 
-LARGEST_REPLY = 64 * 1024 * 1024
-"""Bytes of a line."""
-MOST_UNREAD = 2
-"""Lines: each request gets one, so that more are a flood."""
-PIPE_BUFFER = 64 * 1024
-"""Bytes."""
-END_PATIENCE, KILL_PATIENCE = 1.0, 10.0
-"""Seconds from asking a process to end to killing it, and from there to giving it up."""
-INTERRUPT_INTERVAL = 0.2
-"""Seconds between looks for Ctrl-C, where the system does not wake a thread that waits, and for the process."""
-LAST_REPLY_PATIENCE = 1.0
-"""Seconds from the end of a process until what it wrote must have been read, though others keep its pipes open."""
-END_INTERVAL = 0.25
-"""Seconds between looks at whether a pipe that others keep open is still wanted."""
-LAST_LINES, LONGEST_LINE = 20, 2000
-"""Of stderr, kept to be told; the length in bytes."""
+MAX_REPLY_SIZE = 64 * 1024 * 1024
+"""Maximum length of a reply [bytes]."""
+MAX_UNREAD_LINES = 2
+"""Maximum number of unread lines; each request gets one, so more are an error."""
+PIPE_BUFFER_SIZE = 64 * 1024
+"""Amount of data read from a pipe at once [bytes]."""
+TERMINATE_TIMEOUT, KILL_TIMEOUT = 1.0, 10.0
+"""Time between asking a process to end and killing it, and maximum wait after that [s]."""
+POLL_INTERVAL = 0.2
+"""Time between checks for Ctrl-C and for the end of the process while waiting for a reply [s]."""
+LAST_REPLY_TIMEOUT = 1.0
+"""Time for reading the last output of a process after its end, if other processes keep its pipes open [s]."""
+PIPE_POLL_INTERVAL = 0.25
+"""Time between checks whether a pipe that other processes keep open is still needed [s]."""
+MAX_STDERR_LINES, MAX_STDERR_LINE_SIZE = 20, 2000
+"""Number of stderr lines kept for error messages, and their maximum length [bytes]."""
 
 Replies = SimpleQueue[bytes | Exception]
 Requests = SimpleQueue[bytes | None]
 
 
-class Helper:
-    """A child process with its pipes. When it is no longer referred to, or this process ends, it is ended too."""
+class HelperProcess:
+    """Child process with its pipes. It is ended when this object is garbage-collected or this process exits."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class Helper:
         stdin, stdout, stderr = cast("tuple[IO[bytes], ...]", (process.stdin, process.stdout, process.stderr))
         self._requests: Requests = SimpleQueue()
         self._replies: Replies = SimpleQueue()
-        self._stderr: deque[str] = deque(maxlen=LAST_LINES)
-        over = threading.Event()
-        self._end = weakref.finalize(self, _end, process, self._requests, over, os.getpid())
+        self._stderr: deque[str] = deque(maxlen=MAX_STDERR_LINES)
+        ended = threading.Event()
+        self._end = weakref.finalize(self, _end, process, self._requests, ended, os.getpid())
         self._threads = (
-            threading.Thread(target=_write, name="helper", args=(stdin, self._requests), daemon=True),
-            threading.Thread(target=_read, name="helper", args=(stdout, self._replies, over), daemon=True),
-            threading.Thread(target=_remember, name="helper", args=(stderr, self._stderr, over), daemon=True),
+            threading.Thread(target=_write_requests, name="helper", args=(stdin, self._requests), daemon=True),
+            threading.Thread(target=_read_replies, name="helper", args=(stdout, self._replies, ended), daemon=True),
+            threading.Thread(target=_read_stderr, name="helper", args=(stderr, self._stderr, ended), daemon=True),
         )
         for thread in self._threads:
             thread.start()
@@ -80,58 +80,65 @@ class Helper:
         return not self._end.alive
 
     @property
+    def has_reply(self) -> bool:
+        """True if a line, or the end of the output, is ready to be read."""
+        return not self._replies.empty()
+
+    @property
+    def has_extra_lines(self) -> bool:
+        """True after the end if there are lines that were not requested; the end itself is one entry."""
+        return self._replies.qsize() > 1
+
+    @property
     def last_lines(self) -> tuple[str, ...]:
-        """Of its stderr."""
+        """Last lines of its stderr."""
         return tuple(self._stderr)
 
     def exchange(self, request: bytes, timeout: float) -> bytes:
-        """Send a line and return the line that comes back.
+        """Send a line and return the reply.
 
-        timeout: seconds until a TimeoutError. An EOFError if the process ended or closed its stdout, a ContractError if
-        it writes lines that nobody asked for, or one that does not end.
+        Raise TimeoutError if no reply arrives in time, EOFError if the process ended or closed its stdout, and
+        ContractError if it sends lines that were not requested, or a line that is too long.
+
+        timeout: time limit [s].
         """
-        if not self._replies.empty():
-            line = self._next(0.0)
-            raise ContractError(f"a line expected for each request, got one more: {line[:80]!r}")
+        if self.has_reply:
+            line = self._next_reply(0.0)
+            raise ContractError(f"one line expected for each request, got one more: {line[:80]!r}")
         self._requests.put(request + b"\n")
-        return self._next(timeout)
+        return self._next_reply(timeout)
 
     def wait(self, timeout: float) -> bool:
-        """Close its stdin and wait for its end; whether it came within so many seconds."""
+        """Close its stdin and wait for its end; return whether it ended within the timeout [s]."""
         self._requests.put(None)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout)
         return self._process.poll() is not None
 
     def end(self) -> None:
-        """Whatever it does, it is gone afterwards, with the processes that it started."""
+        """End the process and the processes that it started."""
         self._end()
-        deadline = time.monotonic() + END_PATIENCE
+        deadline = time.monotonic() + TERMINATE_TIMEOUT
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    @property
-    def has_flooded(self) -> bool:
-        """Whether lines lie there that nobody asked for. At its end there is nothing but word of that."""
-        return self._replies.qsize() > 1
-
-    def obituary(self) -> str:
-        """How it ended, after `end`, and what it said last."""
+    def exit_summary(self) -> str:
+        """Return the exit status, after `end`, and the last lines of stderr."""
         code = self._process.returncode
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-        return how + (self.last_words() or ", without a word")
+        status = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        return status + (self.stderr_summary() or ", nothing on stderr")
 
-    def last_words(self) -> str:
-        """The last lines of its stderr, to end a message with; nothing if there are none."""
-        words = " | ".join(line for line in self._stderr if line)
-        return f"; its last words: {words}" if words else ""
+    def stderr_summary(self) -> str:
+        """Return the last lines of stderr as the end of an error message; empty if there are none."""
+        lines = " | ".join(line for line in self._stderr if line)
+        return f"; last lines on stderr: {lines}" if lines else ""
 
-    def _next(self, timeout: float) -> bytes:
+    def _next_reply(self, timeout: float) -> bytes:
         now = time.monotonic()
         end, gone_at = now + timeout, math.inf
         while True:
             try:
-                reply = self._replies.get(timeout=max(0.0, min(end - now, INTERRUPT_INTERVAL)))
+                reply = self._replies.get(timeout=max(0.0, min(end - now, POLL_INTERVAL)))
             except Empty:
                 pass
             else:
@@ -141,20 +148,20 @@ class Helper:
             now = time.monotonic()
             if self._process.poll() is not None:
                 gone_at = min(gone_at, now)
-            if now >= min(end, gone_at + LAST_REPLY_PATIENCE):
+            if now >= min(end, gone_at + LAST_REPLY_TIMEOUT):
                 raise TimeoutError if gone_at == math.inf else EOFError
 
 
 def _start(
     command: Sequence[str], cwd: str | Path | None, environment: Mapping[str, str] | None
 ) -> subprocess.Popen[bytes]:
-    """In a session of its own: Ctrl-C is for us, and what it starts can be ended together with it."""
+    """Start a process in a session of its own: Ctrl-C does not reach it, and its children can be ended with it."""
     if isinstance(command, str) or not command:
-        raise BridgeError(f"a command is a list of words, as ['python', 'helper.py'], not {command!r}")
+        raise BridgeError(f"a command is a list, such as ['python', 'helper.py'], not {command!r}")
     try:
         return subprocess.Popen(
             list(command),
-            bufsize=PIPE_BUFFER,
+            bufsize=PIPE_BUFFER_SIZE,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -167,42 +174,42 @@ def _start(
         raise BridgeError(f"cannot start {command[0]}: {error}") from None
 
 
-def _write(stdin: IO[bytes], requests: Requests) -> None:
+def _write_requests(stdin: IO[bytes], requests: Requests) -> None:
     with suppress(OSError), stdin:
         while (request := requests.get()) is not None:
             stdin.write(request)
             stdin.flush()
 
 
-def _read(stdout: IO[bytes], replies: Replies, over: threading.Event) -> None:
+def _read_replies(stdout: IO[bytes], replies: Replies, ended: threading.Event) -> None:
     with stdout:
-        for line in _lines(stdout, LARGEST_REPLY, over):
+        for line in _lines(stdout, MAX_REPLY_SIZE, ended):
             if not line.endswith(b"\n"):
-                if len(line) < LARGEST_REPLY:  # it ended in the midst of it
+                if len(line) < MAX_REPLY_SIZE:  # the process ended within the line
                     break
-                replies.put(ContractError(f"a line of at most {LARGEST_REPLY} bytes expected, got more without an end"))
+                replies.put(ContractError(f"a line of at most {MAX_REPLY_SIZE} bytes expected, got a longer one"))
                 return
             replies.put(line)
-            if replies.qsize() >= MOST_UNREAD:
-                replies.put(ContractError("a line expected for each request, got a flood of them"))
+            if replies.qsize() >= MAX_UNREAD_LINES:
+                replies.put(ContractError("one line expected for each request, got more"))
                 return
         replies.put(EOFError())
 
 
-def _remember(stderr: IO[bytes], lines: deque[str], over: threading.Event) -> None:
+def _read_stderr(stderr: IO[bytes], lines: deque[str], ended: threading.Event) -> None:
     with stderr:
-        for line in _lines(stderr, LONGEST_LINE, over):
+        for line in _lines(stderr, MAX_STDERR_LINE_SIZE, ended):
             lines.append(line.decode(errors="backslashreplace").rstrip())
 
 
-def _lines(pipe: IO[bytes], longest: int, over: threading.Event) -> Iterator[bytes]:
-    """What comes, up to each line end; a longer line, and what is left at the end, comes without one."""
+def _lines(pipe: IO[bytes], max_size: int, ended: threading.Event) -> Iterator[bytes]:
+    """Yield lines with their line ends; lines that are too long, and the last one, may come without."""
     rest = bytearray()
-    for piece in _pieces(pipe.fileno(), over):
+    for chunk in _chunks(pipe.fileno(), ended):
         searched = len(rest)
-        rest += piece
-        while (end := rest.find(b"\n", searched) + 1) or len(rest) >= longest:
-            end = min(end or longest, longest)
+        rest += chunk
+        while (end := rest.find(b"\n", searched) + 1) or len(rest) >= max_size:
+            end = min(end or max_size, max_size)
             yield bytes(rest[:end])
             del rest[:end]
             searched = 0
@@ -210,38 +217,38 @@ def _lines(pipe: IO[bytes], longest: int, over: threading.Event) -> Iterator[byt
         yield bytes(rest)
 
 
-def _pieces(pipe: int, over: threading.Event) -> Iterator[bytes]:
-    """What comes, as it comes, to the end; or until it is over and nothing comes from whoever keeps the pipe open."""
+def _chunks(pipe: int, ended: threading.Event) -> Iterator[bytes]:
+    """Yield data until the end of the pipe, or until `ended` is set and another process keeps the pipe open."""
     ready = None
-    if sys.platform != "win32":  # which cannot wait for a pipe with a limit
+    if sys.platform != "win32":  # Windows cannot wait for a pipe with a timeout
         ready = select.poll()
         ready.register(pipe, select.POLLIN)
     with suppress(OSError):
         while True:
-            if ready is None or ready.poll(END_INTERVAL * 1000.0):
-                if not (piece := os.read(pipe, PIPE_BUFFER)):
+            if ready is None or ready.poll(PIPE_POLL_INTERVAL * 1000.0):
+                if not (chunk := os.read(pipe, PIPE_BUFFER_SIZE)):
                     return
-                yield piece
-            elif over.is_set():
+                yield chunk
+            elif ended.is_set():
                 return
 
 
-def _end(process: subprocess.Popen[bytes], requests: Requests, over: threading.Event, owner: int) -> None:
-    """Ask, then kill; only in the process that started it, and not in a copy of that."""
+def _end(process: subprocess.Popen[bytes], requests: Requests, ended: threading.Event, owner: int) -> None:
+    """Terminate, then kill; does nothing in a fork of the owner."""
     if os.getpid() != owner:
         return
     requests.put(None)
     try:
         if process.poll() is None:
             _terminate(process)
-            process.wait(END_PATIENCE)
+            process.wait(TERMINATE_TIMEOUT)
     except subprocess.TimeoutExpired:
         pass
     finally:
         _kill(process)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(KILL_PATIENCE)
-        over.set()
+            process.wait(KILL_TIMEOUT)
+        ended.set()
 
 
 def _detached_on_windows() -> int:
@@ -252,13 +259,13 @@ def _detached_on_windows() -> int:
 
 def _terminate(process: subprocess.Popen[bytes]) -> None:
     if sys.platform == "win32":
-        return  # there is no asking: it sees the end of its input, and is killed
+        return  # no such signal: the process sees the end of its input and is killed
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The whole group: the process may be gone already and its children not."""
+    """Kill the whole process group; children may still run after the process has ended."""
     if sys.platform == "win32":
         if process.poll() is None:
             with suppress(OSError):

@@ -1,14 +1,14 @@
-"""A helper that speaks the protocol as existing ones do, and breaks it where it is told to. It needs no package.
+"""A helper with the plain protocol that breaks it as its argument says. It needs no package.
 
-Its argument is a JSON object: `on`, the command whose reply is broken, and what is done then (see `misbehave`);
-`says`, what it writes to stderr at first.
+The argument is a JSON object: `on`, the command whose reply is broken, and the way to break it (see `misbehave`);
+`says`, text for stderr at the start; `first`, a line for stdout at the start; `described`, changes to the description.
 """
 
 import json
 import os
 import signal
 import sys
-import time
+import threading
 
 REPLIES = {
     "describe": {"n_actions": 2, "obs_shape": [3], "obs_dtype": "float32"},
@@ -23,13 +23,18 @@ def send(text: str) -> None:
     sys.stdout.flush()
 
 
+def hang() -> None:
+    """Wait until the process is killed."""
+    threading.Event().wait()
+
+
 def misbehave(plan: dict, reply: dict) -> None:
     how = plan.get("how")
     if how == "hang":
         if plan.get("ignores"):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         print("hanging", file=sys.stderr, flush=True)
-        time.sleep(600)
+        hang()
     if how == "die":
         print("first words", "last words", sep="\n", file=sys.stderr)
         sys.exit(3)
@@ -37,8 +42,8 @@ def misbehave(plan: dict, reply: dict) -> None:
         while True:
             os.write(1, b"x" * 65536)
     if how == "lines":
-        os.write(1, b'{"ok":true}\n' * 300)  # at once: a pipe takes as many bytes whole
-        time.sleep(600)
+        os.write(1, b'{"ok":true}\n' * 300)  # in one write, which a pipe takes as a whole
+        hang()
     if how == "twice":
         send(json.dumps(reply))
     if how == "stderr":
@@ -47,11 +52,12 @@ def misbehave(plan: dict, reply: dict) -> None:
         import subprocess
 
         child = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"], start_new_session=how == "stray"
+            [sys.executable, "-I", "-S", "-c", "import threading; threading.Event().wait()"],
+            start_new_session=how == "stray",
         )
         if how == "stray":
             print("left behind:", child.pid, file=sys.stderr, flush=True)
-            os._exit(3)
+            sys.exit(3)
         reply["info"] = {"child": child.pid}
     reply.update(plan.get("change", {}))
     for name in plan.get("remove", ()):
@@ -59,7 +65,7 @@ def misbehave(plan: dict, reply: dict) -> None:
     if "raw" in plan:
         os.write(1, bytes.fromhex(plan["raw"]))
     else:
-        send(json.dumps(reply))  # which writes NaN, though JSON has none
+        send(json.dumps(reply))  # writes NaN, which is not valid JSON
 
 
 def main() -> None:
@@ -81,4 +87,5 @@ def main() -> None:
             return
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Environments that do what a host must bear. Importing this registers them."""
+"""Environments with behaviour that a host must cope with. Importing this module registers them."""
 
 import ctypes
 import os
@@ -12,17 +12,17 @@ import numpy as np
 from gymnasium import spaces
 
 START = 5
-"""The number of the first action, as the environment knows it."""
+"""Number of the first action in the environment's action space."""
 
 
 class OddEnv(gymnasium.Env[Any, Any]):
-    """Each action is another oddity. `farewell` is a file that close() makes."""
+    """Environment whose actions are oddities; close() creates the file `closed_file`."""
 
-    def __init__(self, farewell: str | None = None) -> None:
+    def __init__(self, closed_file: str | None = None) -> None:
         print("made")
         self.observation_space = spaces.Box(-1.0, np.array([1.0, np.inf]), dtype=np.float64)
         self.action_space = spaces.Discrete(len(self.oddities()), start=START)
-        self._farewell = farewell
+        self._closed_file = closed_file
 
     def oddities(self) -> list[Any]:
         return [self.print, self.write, self.from_c, self.child, self.read, self.fail, self.leave, self.nan, self.flat,
@@ -41,8 +41,8 @@ class OddEnv(gymnasium.Env[Any, Any]):
 
     def close(self) -> None:
         print("closed")
-        if self._farewell is not None:
-            Path(self._farewell).write_text("closed", encoding="utf-8")
+        if self._closed_file is not None:
+            Path(self._closed_file).write_text("closed", encoding="utf-8")
         raise RuntimeError("and it fails at that")
 
     def print(self) -> None:
@@ -52,7 +52,7 @@ class OddEnv(gymnasium.Env[Any, Any]):
         os.write(1, b'{"ok":false}\n')
 
     def from_c(self) -> None:
-        """Into the buffer of C, that is written at the end of the process."""
+        """Print into the buffer of C, which is written when the process exits."""
         if sys.platform != "win32":
             ctypes.CDLL(None).printf(b"from C\n")
 
@@ -90,7 +90,7 @@ class OddEnv(gymnasium.Env[Any, Any]):
 
 
 class ArraysEnv(gymnasium.Env[Any, Any]):
-    """Several choices at once; observations are the action, or a picture that is not laid out as usual."""
+    """Environment with array actions; an observation is the action, or an image that is not contiguous."""
 
     def __init__(self, space: str = "choices") -> None:
         self.action_space = {

@@ -1,4 +1,4 @@
-"""The life of a helper: whatever it does, its client is told what happened, and the process is gone."""
+"""Helpers that hang, exit or misbehave: the client reports it, and the process is gone."""
 
 import gc
 import math
@@ -12,16 +12,17 @@ import pytest
 
 from racer_env.errors import ActionError, BridgeError, ContractError, RacerError
 from racer_env.stdio import Expected, StdioClient, client, process
-from tests.stdio.talking import EXPECTED, HERE, drive, has_helper_threads, hostile, is_gone, wait_until, watch_starts
+from tests.bridge.watching import eventually
+from tests.stdio.helpers import EXPECTED, HERE, collect_helpers, drive, has_helper_threads, hostile, is_gone
 
 
-def test_an_existing_helper_that_keeps_the_contract_is_driven() -> None:
+def test_a_plain_helper_is_driven() -> None:
     with StdioClient(hostile(), EXPECTED) as helper:
         observation, info = helper.reset()
         assert (observation.dtype, observation.tolist(), info) == (np.float32, [0.0, 0.5, 1.0], {})
         assert helper.step(np.int64(1))[1:] == (1.0, False, False, {})
         assert not helper.description.takes_options
-        with pytest.raises(BridgeError, match="takes no options"):
+        with pytest.raises(BridgeError, match="takes no reset options"):
             helper.reset(options={"a": 1})
         helper.step(0)
     assert is_gone(helper.pid)
@@ -31,71 +32,73 @@ def test_an_existing_helper_that_keeps_the_contract_is_driven() -> None:
     helper.close()
 
 
-def test_a_helper_that_is_silent_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BridgeError, match=r"gave no reply within 0\.2 s; it is ended now; its last words: ready"):
+def test_a_silent_helper_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BridgeError, match=r"gave no reply within 0\.2 s and was ended; last lines on stderr: ready"):
         drive(hostile(on="step", how="hang", says="ready"), timeout=0.2)
-    started = watch_starts(monkeypatch)
+    started = collect_helpers(monkeypatch)
     with pytest.raises(BridgeError, match=r"gave no reply within 0\.2 s"):
         StdioClient(hostile(on="describe", how="hang"), start_timeout=0.2)
     assert [is_gone(each.pid) for each in started] == [True]
 
 
-def test_a_helper_that_will_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "END_PATIENCE", 0.1)
+def test_a_helper_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "TERMINATE_TIMEOUT", 0.1)
     with pytest.raises(BridgeError, match="gave no reply"):
         drive(hostile(on="step", how="hang", ignores=True), timeout=0.2)
     monkeypatch.setattr(client, "CLOSE_TIMEOUT", 0.1)
     drive(hostile(on="close", how="hang", ignores=True))
 
 
-def test_a_helper_that_dies_is_told_of() -> None:
-    with pytest.raises(BridgeError, match=r"went away: exit code 3; its last words: first words \| last words$"):
+def test_the_exit_of_a_helper_is_reported() -> None:
+    with pytest.raises(BridgeError, match=r"exited: exit code 3; last lines on stderr: first words \| last words$"):
         drive(hostile(on="step", how="die"))
     with pytest.raises(BridgeError, match="cannot start no-such-program"):
         StdioClient(["no-such-program"])
     for command in ([], "python"):
-        with pytest.raises(BridgeError, match="a command is a list of words"):
+        with pytest.raises(BridgeError, match="a command is a list"):
             StdioClient(command)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no sessions of processes")
-def test_a_helper_that_dies_is_told_of_though_another_process_keeps_its_pipes_open() -> None:
-    with pytest.raises(BridgeError, match=r"went away: exit code 3; its last words: left behind: \d+$") as told:
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process sessions")
+def test_the_exit_of_a_helper_is_reported_though_another_process_keeps_its_pipes_open() -> None:
+    with pytest.raises(BridgeError, match=r"exited: exit code 3; last lines on stderr: left behind: \d+$") as raised:
         StdioClient(hostile(on="describe", how="stray"), start_timeout=30.0)
-    stray = int(str(told.value).split()[-1])
+    stray = int(str(raised.value).split()[-1])
     try:
-        wait_until(lambda: not has_helper_threads())
+        eventually(lambda: not has_helper_threads(), "the threads end")
         assert not is_gone(stray)
     finally:
         os.kill(stray, signal.SIGKILL)
 
 
-def test_a_helper_that_is_killed_is_told_of() -> None:
+def test_a_killed_helper_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = collect_helpers(monkeypatch)
     with StdioClient(hostile()) as helper:
         helper.reset()
         os.kill(helper.pid, signal.SIGTERM)
-        wait_until(lambda: not helper._helper._replies.empty())
-        with pytest.raises(BridgeError, match="went away: "):
+        eventually(lambda: started[0].has_reply, "the end of its output")
+        with pytest.raises(BridgeError, match="exited: "):
             helper.step(0)
     assert is_gone(helper.pid)
 
 
-def test_a_flood_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "LARGEST_REPLY", 1_000_000)
-    with pytest.raises(ContractError, match="a line of at most 1000000 bytes expected, got more without an end"):
+def test_endless_output_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "MAX_REPLY_SIZE", 1_000_000)
+    with pytest.raises(ContractError, match="a line of at most 1000000 bytes expected, got a longer one"):
         drive(hostile(on="step", how="flood"))
-    told = "^obs: missing; and more lines came than were asked for; its last words: ready$"
-    with pytest.raises(ContractError, match=told):
+    expected = "^obs: missing; the helper sent more lines than requested; last lines on stderr: ready$"
+    with pytest.raises(ContractError, match=expected):
         drive(hostile(on="step", how="lines", says="ready"))
 
 
-def test_a_line_that_nobody_asked_for_is_named() -> None:
+def test_an_unrequested_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ContractError, match=r"a JSON object expected, got b'Welcome|got one more: b'Welcome"):
         drive(hostile(first="Welcome"))
+    started = collect_helpers(monkeypatch)
     with StdioClient(hostile(on="reset", how="twice")) as helper:
         helper.reset()
-        wait_until(lambda: not helper._helper._replies.empty())
-        with pytest.raises(ContractError, match=r"a line expected for each request, got one more"):
+        eventually(lambda: started[0].has_reply, "the second line")
+        with pytest.raises(ContractError, match=r"one line expected for each request, got one more"):
             helper.step(0)
         assert is_gone(helper.pid)
 
@@ -103,13 +106,13 @@ def test_a_line_that_nobody_asked_for_is_named() -> None:
 def test_a_helper_may_fill_its_stderr() -> None:
     with StdioClient(hostile(on="reset", how="stderr")) as helper:
         helper.reset()
-        wait_until(lambda: helper.last_lines[-1:] == ("the last word",))
-        assert len(helper.last_lines) <= process.LAST_LINES
-        assert max(map(len, helper.last_lines)) <= process.LONGEST_LINE
+        eventually(lambda: helper.last_lines[-1:] == ("the last word",), "the last line of stderr", 60)
+        assert len(helper.last_lines) <= process.MAX_STDERR_LINES
+        assert max(map(len, helper.last_lines)) <= process.MAX_STDERR_LINE_SIZE
 
 
 @pytest.mark.slow
-def test_a_helper_that_reads_nothing_blocks_nobody() -> None:
+def test_a_helper_that_reads_nothing_does_not_block() -> None:
     with StdioClient([sys.executable, "-I", "-S", "-c", DEAF], timeout=3.0) as helper:
         helper.reset()
         with pytest.raises(BridgeError, match="no reply"):
@@ -118,36 +121,36 @@ def test_a_helper_that_reads_nothing_blocks_nobody() -> None:
 
 
 DEAF = """
-import sys, time
+import sys, threading
 for reply in ('"n_actions":null,"action_shape":[200000],"obs_shape":[],"obs_dtype":"float64"', '"obs":0.5'):
     sys.stdin.readline()
     print('{"ok":true,' + reply + '}', flush=True)
-time.sleep(600)
+threading.Event().wait()
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a group of processes is ended by another program there")
-def test_what_a_helper_started_is_ended_with_it() -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups like these")
+def test_child_processes_of_a_helper_end_with_it() -> None:
     with StdioClient(hostile(on="reset", how="child")) as helper:
         child = helper.reset()[1]["child"]
         assert not is_gone(child)
-    wait_until(lambda: is_gone(child) or is_zombie(child))
+    eventually(lambda: is_gone(child) or is_zombie(child), "the child ends")
 
 
 def is_zombie(pid: int) -> bool:
-    """Ended, and its new parent has not looked yet."""
+    """Return whether a process has ended but its parent has not waited for it."""
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return state.stdout.strip().startswith("Z") or not state.stdout.strip()
 
 
-def test_an_exception_inside_ends_the_helper() -> None:
+def test_an_exception_ends_the_helper() -> None:
     helper = StdioClient(hostile())
     with pytest.raises(ZeroDivisionError), helper:
         _ = 1 / 0
     assert is_gone(helper.pid)
 
 
-def test_a_client_that_is_forgotten_leaves_no_process() -> None:
+def test_a_garbage_collected_client_leaves_no_process() -> None:
     helper = StdioClient(hostile())
     pid = helper.pid
     del helper
@@ -181,7 +184,7 @@ def test_ctrl_c_ends_the_helper() -> None:
     assert is_gone(pid)
 
 
-def test_wrong_actions_and_arguments_are_refused_here() -> None:
+def test_invalid_actions_and_arguments_are_refused() -> None:
     with StdioClient(hostile(), EXPECTED) as helper:
         with pytest.raises(RacerError, match="step before reset"):
             helper.step(0)
@@ -207,20 +210,22 @@ def test_wrong_actions_and_arguments_are_refused_here() -> None:
             StdioClient(hostile(), **timeouts)
 
 
-def test_a_helper_may_refuse_and_live_on() -> None:
+def test_a_helper_continues_after_it_refuses_a_request() -> None:
     with StdioClient(hostile(on="step", change={"ok": False, "error": "ValueError: not\nnow"})) as helper:
         helper.reset()
         for _ in range(2):
-            with pytest.raises(BridgeError, match="says: ValueError: not now"):
+            with pytest.raises(BridgeError, match="refused the request: ValueError: not now"):
                 helper.step(1)
         helper.reset()
     assert is_gone(helper.pid)
 
 
 @pytest.mark.slow
-def test_our_own_helper_is_held_to_the_contract_too() -> None:
+def test_the_own_helper_is_checked_too() -> None:
     with StdioClient.hosting("CartPole-v1", expected=Expected((4,), np.float32, n_actions=2)) as helper:
-        with pytest.raises(BridgeError, match="says: RequestError: seed: a whole number from 0 expected, got -1"):
+        with pytest.raises(
+            BridgeError, match="refused the request: RequestError: seed: a whole number from 0 expected"
+        ):
             helper.reset(-1)
         helper.reset(1)
         assert helper.step(1).reward == 1.0
@@ -230,6 +235,6 @@ def test_our_own_helper_is_held_to_the_contract_too() -> None:
 
 
 @pytest.mark.slow
-def test_our_own_helper_says_why_it_cannot_start() -> None:
-    with pytest.raises(BridgeError, match=r"exit code 2; its last words: .*Did you mean: `CartPole`"):
+def test_the_own_helper_reports_why_it_cannot_start() -> None:
+    with pytest.raises(BridgeError, match=r"exit code 2; last lines on stderr: .*Did you mean: `CartPole`"):
         StdioClient.hosting("CartPol-v1")

@@ -1,4 +1,4 @@
-"""Every command and snippet of docs/stdio.md works as it stands there."""
+"""Every command and snippet of docs/stdio.md works."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.stdio.talking import hostile
+from tests.stdio.helpers import hostile
 
 DOCS = (Path(__file__).parent.parent.parent / "docs" / "stdio.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", DOCS, re.DOTALL)
@@ -40,7 +40,7 @@ def test_commands_run(command: str) -> None:
     assert [reply["ok"] for reply in replies] == [True, True, True]
 
 
-def test_the_conversation_is_a_real_one() -> None:
+def test_the_example_session_is_real() -> None:
     lines = CONVERSATION.splitlines()
     requests, replies = ([line[2:] for line in lines if line[0] == side] for side in "><")
     assert len(requests) == len(replies) > 4

@@ -1,4 +1,4 @@
-"""Environments in another process behave as they do in this one."""
+"""Environments in another process behave as in this one."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from gymnasium.utils.env_checker import check_env
 import racer_env
 from racer_env.errors import BridgeError, ContractError
 from racer_env.stdio import Expected, StdioClient, StdioEnv
-from tests.stdio.talking import ODD_ENVIRONMENT, hostile, is_gone
+from tests.stdio.helpers import ODD_ENVIRONMENT, hostile, is_gone
 
 
-def assert_same_course(env_id: str, steps: int, seed: int = 5, **make_kwargs: Any) -> None:
-    """The same seed and actions give the same, to the bit, here and there."""
+def assert_same_episodes(env_id: str, steps: int, seed: int = 5, **make_kwargs: Any) -> None:
+    """Check that equal seeds and actions give identical results in both processes."""
     here, there = gymnasium.make(env_id, **make_kwargs), StdioEnv.hosting(env_id, make_kwargs)
     try:
         assert there.observation_space == here.observation_space
@@ -39,41 +39,41 @@ def assert_same(here: tuple[Any, ...], there: tuple[Any, ...]) -> None:
     assert here[1:] == there[1:]
 
 
-def test_cartpole_is_the_same_through_its_episodes() -> None:
-    assert_same_course("CartPole-v1", 150)
+def test_cartpole_gives_the_same_episodes() -> None:
+    assert_same_episodes("CartPole-v1", 150)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env_id", ["Racer-v0", "RacerDiscrete-v0"])
-def test_the_racer_is_the_same(env_id: str) -> None:
+def test_the_racer_gives_the_same_episodes(env_id: str) -> None:
     assert racer_env
-    assert_same_course(env_id, 60, start={"arc": [0.0, 1.0], "speed": [20.0, 60.0]}, track_id="track-02")
+    assert_same_episodes(env_id, 60, start={"arc": [0.0, 1.0], "speed": [20.0, 60.0]}, track_id="track-02")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env_id", ["FrozenLake-v1", "Pendulum-v1", "Blackjack-v1", "LunarLander-v3", "CarRacing-v3"])
-def test_other_environments_are_the_same(env_id: str) -> None:
+def test_other_environments_give_the_same_episodes(env_id: str) -> None:
     if env_id == "Blackjack-v1":
         with pytest.raises(BridgeError, match="observations of a Tuple space cannot be sent"):
             StdioEnv.hosting(env_id)
     else:
-        assert_same_course(env_id, 8 if env_id == "CarRacing-v3" else 60)
+        assert_same_episodes(env_id, 8 if env_id == "CarRacing-v3" else 60)
 
 
-def test_options_of_a_reset_reach_the_environment() -> None:
+def test_reset_options_reach_the_environment() -> None:
     env = StdioEnv.hosting("odd_envs:Odd-v0", environment=ODD_ENVIRONMENT)
     try:
         assert env.reset(options={"a": [1]})[1]["options"] == {"a": [1]}
         assert env.action_space == spaces.Discrete(11)
         assert env.step(0)[1] == 0.5
-        with pytest.raises(BridgeError, match="says: KeyError"):
+        with pytest.raises(BridgeError, match="refused the request: KeyError"):
             env.step(5)
         assert env.step(10)[0].tolist() == [0.25, 5.0]
     finally:
         env.close()
 
 
-def test_an_existing_helper_is_an_environment_too() -> None:
+def test_a_plain_helper_is_an_environment_too() -> None:
     env = StdioEnv(hostile(), Expected(obs_shape=(3,)))
     try:
         assert env.action_space == spaces.Discrete(2)
@@ -85,7 +85,7 @@ def test_an_existing_helper_is_an_environment_too() -> None:
         env.reset()
 
 
-def test_what_breaks_the_contract_never_reaches_a_learner() -> None:
+def test_an_invalid_observation_never_reaches_a_learner() -> None:
     env = StdioEnv(hostile(on="step", change={"obs": [0.0, 2.0, 0.0]}), Expected(obs_low=-1.0, obs_high=1.0))
     env.reset()
     with pytest.raises(ContractError, match=r"observation\[1\]: -1 to 1 expected, got 2"):
@@ -94,7 +94,7 @@ def test_what_breaks_the_contract_never_reaches_a_learner() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_gymnasium_finds_nothing_wrong() -> None:
+def test_the_environment_checker_of_gymnasium_passes() -> None:
     env = StdioEnv.hosting("CartPole-v1")
     check_env(env, skip_render_check=True)
     env.close()
@@ -116,6 +116,6 @@ def test_a_learner_learns_in_another_process() -> None:
     assert is_gone(env.client.pid)
 
 
-def test_the_names_are_where_they_are_looked_for() -> None:
+def test_the_classes_are_exported() -> None:
     assert racer_env.StdioEnv is StdioEnv
     assert racer_env.StdioClient is StdioClient

@@ -1,4 +1,4 @@
-"""The host, as a process that is talked to: it answers every line, and nothing but the protocol is on its stdout."""
+"""The host process answers every line and writes nothing but replies to stdout."""
 
 import json
 import signal
@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from racer_env import box2d
 from racer_env.errors import RacerError
 from racer_env.stdio import host
-from racer_env.stdio.host import LONGEST_REQUEST
+from racer_env.stdio.host import MAX_REQUEST_SIZE
 from tests.stdio import odd_envs
-from tests.stdio.talking import HOST, ODD_ENVIRONMENT, Talk, hosting
+from tests.stdio.helpers import HOST, ODD_ENVIRONMENT, HostProcess, hosting
 
 DESCRIBED = {"n_actions": 2, "obs_shape": [4], "obs_dtype": "float32"}
 
 
 @pytest.fixture(scope="module")
-def cartpole() -> Iterator[Talk]:
-    """Shared: whatever a test does to it, it goes on."""
+def cartpole() -> Iterator[HostProcess]:
+    """Start a host that the tests share; none of them ends it."""
     with hosting("CartPole-v1") as host:
         yield host
         code, out, err = host.finish()
@@ -34,7 +34,7 @@ def cartpole() -> Iterator[Talk]:
         assert "Traceback" not in err
 
 
-def test_an_existing_client_finds_what_it_knows(cartpole: Talk) -> None:
+def test_a_plain_client_gets_the_plain_fields(cartpole: HostProcess) -> None:
     described = cartpole.ask(cmd="describe")
     assert {key: described[key] for key in DESCRIBED} == DESCRIBED
     assert described["obs_low"] == [pytest.approx(-4.8), None, pytest.approx(-0.4189, abs=1e-4), None]
@@ -74,7 +74,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("line", "named"), WRONG)
-def test_a_wrong_request_is_named_and_harms_nothing(cartpole: Talk, line: bytes, named: str) -> None:
+def test_an_invalid_request_gets_an_error(cartpole: HostProcess, line: bytes, named: str) -> None:
     cartpole.ask(cmd="reset")
     cartpole.send(line + b"\n")
     reply = cartpole.receive()
@@ -84,16 +84,16 @@ def test_a_wrong_request_is_named_and_harms_nothing(cartpole: Talk, line: bytes,
     assert cartpole.ask(cmd="step", action=0)["ok"]
 
 
-def test_a_line_without_end_is_one_mistake(cartpole: Talk) -> None:
-    for length in (LONGEST_REQUEST, 3 * LONGEST_REQUEST + 17):
+def test_a_line_without_end_is_one_mistake(cartpole: HostProcess) -> None:
+    for length in (MAX_REQUEST_SIZE, 3 * MAX_REQUEST_SIZE + 17):
         cartpole.send(b"x" * length + b'{"cmd":"describe"}\n')
         assert cartpole.receive()["error"].startswith("LineTooLongError: a request has at most 1048576 bytes")
-    padded = b'{"cmd":"describe"}' + b" " * (LONGEST_REQUEST - 19) + b"\n"
+    padded = b'{"cmd":"describe"}' + b" " * (MAX_REQUEST_SIZE - 19) + b"\n"
     cartpole.send(padded)
     assert cartpole.receive()["ok"]
 
 
-def test_blank_lines_and_the_line_ends_of_windows_do_not_matter(cartpole: Talk) -> None:
+def test_blank_lines_and_windows_line_ends_are_accepted(cartpole: HostProcess) -> None:
     cartpole.send(b'\n \r\n{"cmd":"describe"}\r\n')
     assert cartpole.receive()["ok"]
 
@@ -113,10 +113,10 @@ LINES = st.binary(max_size=200).map(lambda raw: raw.replace(b"\n", b"")) | REQUE
 
 @given(st.lists(LINES, min_size=1, max_size=10))
 @settings(max_examples=60, deadline=None)
-def test_whatever_comes_each_line_gets_one_reply(cartpole: Talk, requests: list[bytes]) -> None:
-    said = [line for line in requests if line.strip(b" \t\r\v\f") and b'"close"' not in line]
-    cartpole.send(b"".join(line + b"\n" for line in said))
-    for _ in said:
+def test_each_line_gets_one_reply(cartpole: HostProcess, requests: list[bytes]) -> None:
+    sent = [line for line in requests if line.strip(b" \t\r\v\f") and b'"close"' not in line]
+    cartpole.send(b"".join(line + b"\n" for line in sent))
+    for _ in sent:
         cartpole.receive()
     described = cartpole.ask(cmd="describe")
     assert described["ok"]
@@ -124,13 +124,13 @@ def test_whatever_comes_each_line_gets_one_reply(cartpole: Talk, requests: list[
 
 
 @pytest.fixture
-def odd(tmp_path: Path) -> Iterator[Talk]:
-    farewell = json.dumps({"farewell": str(tmp_path / "farewell")})
-    with hosting("odd_envs:Odd-v0", "--make-kwargs", farewell) as host:
+def odd(tmp_path: Path) -> Iterator[HostProcess]:
+    closed_file = json.dumps({"closed_file": str(tmp_path / "closed_file")})
+    with hosting("odd_envs:Odd-v0", "--make-kwargs", closed_file) as host:
         yield host
 
 
-def test_what_an_environment_prints_and_does_wrong_stays_out_of_the_protocol(odd: Talk, tmp_path: Path) -> None:
+def test_output_and_exceptions_of_an_environment_do_not_disturb_the_protocol(odd: HostProcess, tmp_path: Path) -> None:
     assert odd.ask(cmd="step", action=0) == {
         "ok": False,
         "error": "ResetNeeded: step before reset: reset the environment first",
@@ -139,7 +139,7 @@ def test_what_an_environment_prints_and_does_wrong_stays_out_of_the_protocol(odd
     assert first["obs"] == [0.1, 1e300]
     shown = {"number": 0.5, "array": [0, 1, 2], "nested": {"a": [1, None]}}
     assert first["info"] == {**shown, "options": {"a": 1}}
-    for oddity in range(5):  # prints in five ways, and reads
+    for oddity in range(5):  # four ways of printing, and reading stdin
         assert odd.ask(cmd="step", action=oddity) == {
             "ok": True, "obs": [0.1, 1 / 3], "reward": 0.5, "terminated": oddity == 0, "truncated": False,
             "info": shown,
@@ -160,18 +160,18 @@ def test_what_an_environment_prints_and_does_wrong_stays_out_of_the_protocol(odd
     for word in ("made", '{"ok":true}', '{"ok":false}', "from a child", "closed", "KeyError", "fails at that"):
         assert word in err
     assert "from C" in err or sys.platform == "win32"
-    assert (tmp_path / "farewell").read_text() == "closed"
+    assert (tmp_path / "closed_file").read_text() == "closed"
 
 
 @pytest.mark.parametrize(
     "how", ["end of input", "terminate", *(pytest.param(how, marks=pytest.mark.slow) for how in ("interrupt", "deaf"))]
 )
-def test_the_environment_is_closed_whatever_ends_the_process(odd: Talk, tmp_path: Path, how: str) -> None:
+def test_the_environment_is_closed_however_the_process_ends(odd: HostProcess, tmp_path: Path, how: str) -> None:
     if sys.platform == "win32" and how in ("interrupt", "terminate"):
-        pytest.skip("there are no such signals")
+        pytest.skip("Windows has no such signals")
     assert odd.ask(cmd="reset")["ok"]
     if how == "end of input":
-        code, out, _ = odd.finish(b'{"cmd":"describe"}')  # and no line end
+        code, out, _ = odd.finish(b'{"cmd":"describe"}')  # without a line end
         assert code == 0
         assert json.loads(out)["ok"]
     elif how == "deaf":
@@ -182,7 +182,7 @@ def test_the_environment_is_closed_whatever_ends_the_process(odd: Talk, tmp_path
     else:
         odd.process.send_signal(signal.SIGINT if how == "interrupt" else signal.SIGTERM)
         assert odd.process.wait(60) == 130
-    assert (tmp_path / "farewell").read_text() == "closed"
+    assert (tmp_path / "closed_file").read_text() == "closed"
     if how != "end of input":
         assert odd.process.stderr is not None
         err = odd.process.stderr.read().decode()
@@ -193,7 +193,7 @@ def test_the_environment_is_closed_whatever_ends_the_process(odd: Talk, tmp_path
 WRONG_STARTS = [
     (["CartPol-v1"], "cannot make 'CartPol-v1': Environment `CartPol` doesn't exist. Did you mean: `CartPole`?"),
     (["CartPole-v1", "--make-kwargs", "{a"], "--make-kwargs must be a JSON object: "),
-    (["CartPole-v1", "--make-kwargs", "[1]"], "--make-kwargs must be a JSON object, as"),
+    (["CartPole-v1", "--make-kwargs", "[1]"], "--make-kwargs must be a JSON object, such as"),
     (["CartPole-v1", "--make-kwargs", '{"a":1}'], "cannot make 'CartPole-v1': TypeError: "),
     (["no_such_module:X-v0"], "cannot make 'no_such_module:X-v0': ModuleNotFoundError: No module named"),
     (["odd_envs:NeedsBox2D-v0"], "odd_envs:NeedsBox2D-v0 needs Box2D, which is not installed: pip install "),
@@ -205,7 +205,7 @@ WRONG_STARTS = [
     ("arguments", "expected"),
     [WRONG_STARTS[0], WRONG_STARTS[1], *(pytest.param(*start, marks=pytest.mark.slow) for start in WRONG_STARTS[2:])],
 )
-def test_a_start_that_fails_is_one_line_and_exit_code_2(arguments: list[str], expected: str) -> None:
+def test_a_failed_start_is_one_line_and_exit_code_2(arguments: list[str], expected: str) -> None:
     with hosting(*arguments) as host:
         code, out, err = host.finish()
     assert (code, out) == (2, b"")
@@ -213,7 +213,7 @@ def test_a_start_that_fails_is_one_line_and_exit_code_2(arguments: list[str], ex
     assert err.count("\n") == 1
 
 
-def test_the_advice_about_box2d_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_advice_about_box2d_is_correct(monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"{odd_envs.__name__}:NeedsBox2D-v0"
     for options, advice in (
         ({}, 'needs Box2D, which is not installed: pip install "racer-viewer\\[games]"$'),
@@ -221,16 +221,16 @@ def test_the_advice_about_box2d_is_right(monkeypatch: pytest.MonkeyPatch) -> Non
         ({"needs": "pygame"}, "cannot make .*: pygame is not installed"),
     ):
         with pytest.raises(RacerError, match=advice):
-            host._make(name, options)
+            host.make_env(name, options)
     monkeypatch.setattr(box2d, "NOT_FROM", sys.version_info[:2])
     with pytest.raises(RacerError, match=rf"for Python below 3\.{sys.version_info[1]} only: pip .* there$"):
-        host._make(name, {})
+        host.make_env(name, {})
 
 
 @pytest.mark.slow
-def test_a_host_without_stdin_says_so() -> None:
+def test_a_host_without_stdin_reports_it() -> None:
     if sys.platform == "win32":
-        pytest.skip("a process cannot be started like that here")
+        pytest.skip("a process cannot be started like this on Windows")
     run = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *HOST, "--env-id", "CartPole-v1"],
         capture_output=True,
@@ -242,7 +242,7 @@ def test_a_host_without_stdin_says_so() -> None:
 
 
 @pytest.mark.slow
-def test_arrays_of_choices_and_pictures_cross_the_pipe() -> None:
+def test_array_actions_and_images_are_transferred() -> None:
     cases: dict[str, tuple[Any, list[Any]]] = {
         "choices": ([2, 13], [[3, 10], [0, 9], [0.5, 10], [True, 10], [0], 1]),
         "switches": ([[0, 1], [1, 0]], [[[0, 1], [1, 2]], [[0, 1], [1]], [0, 1, 1, 0]]),
@@ -267,7 +267,7 @@ def test_arrays_of_choices_and_pictures_cross_the_pipe() -> None:
 @pytest.mark.slow
 def test_stderr_may_be_closed() -> None:
     if sys.platform == "win32":
-        pytest.skip("a process cannot be started like that here")
+        pytest.skip("a process cannot be started like this on Windows")
     run = subprocess.run(
         ["sh", "-c", 'exec "$@" 2>&-', "sh", *HOST, "--env-id", "odd_envs:Odd-v0"],
         input=b'{"cmd":"reset"}\n{"cmd":"step","action":1}\n{"cmd":"step","action":5}\n',

@@ -1,12 +1,11 @@
-"""Helper processes to talk to, and what becomes of them."""
+"""Host and helper processes for tests."""
 
 import json
 import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,19 @@ from typing import Any
 import pytest
 
 from racer_env.stdio import Expected, StdioClient, client
-from racer_env.stdio.process import Helper
+from racer_env.stdio.process import HelperProcess
+from tests.bridge.watching import eventually
 
 HERE = Path(__file__).parent
 HOST = [sys.executable, "-P", "-m", "racer_env.stdio"]
 ODD_ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join((str(HERE), str(HERE.parent.parent)))}
-"""In which `odd_envs` can be imported."""
+"""Environment variables with which `odd_envs` can be imported."""
 EXPECTED = Expected((3,), "float32", n_actions=2, obs_low=-1, obs_high=1)
-"""Of a `hostile_helper`."""
+"""Description of a `hostile_helper`."""
 
 
-class Talk:
-    """A host as another program talks to it."""
+class HostProcess:
+    """A host process, as another program uses it."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.process = process
@@ -40,7 +40,7 @@ class Talk:
         line = self.process.stdout.readline()
         assert line.endswith(b"\n")
         assert not line.endswith(b"\r\n")
-        reply = json.loads(line, parse_constant=_no_json)
+        reply = json.loads(line, parse_constant=_refuse_constant)
         assert type(reply["ok"]) is bool
         return reply
 
@@ -49,18 +49,18 @@ class Talk:
         return self.receive()
 
     def finish(self, last: bytes = b"") -> tuple[int, bytes, str]:
-        """The exit code, the rest of stdout and all of stderr, after the end of its input."""
+        """Close stdin; return the exit code, the rest of stdout and all of stderr."""
         out, err = self.process.communicate(last, timeout=60)
         return self.process.returncode, out, err.decode()
 
 
-def _no_json(name: str) -> None:
-    raise AssertionError(f"{name} is no JSON")
+def _refuse_constant(name: str) -> None:
+    raise AssertionError(f"{name} is not valid JSON")
 
 
 @contextmanager
-def hosting(env_id: str, *arguments: str) -> Iterator[Talk]:
-    """A host process, ended afterwards. Environments of `odd_envs` are there as `odd_envs:NAME`."""
+def hosting(env_id: str, *arguments: str) -> Iterator[HostProcess]:
+    """Start a host process and end it afterwards; `odd_envs:NAME` is an environment of `odd_envs`."""
     with subprocess.Popen(
         [*HOST, "--env-id", env_id, *arguments],
         stdin=subprocess.PIPE,
@@ -69,14 +69,14 @@ def hosting(env_id: str, *arguments: str) -> Iterator[Talk]:
         env=ODD_ENVIRONMENT,
     ) as process:
         try:
-            yield Talk(process)
+            yield HostProcess(process)
         finally:
             if process.poll() is None:
                 process.kill()
 
 
 def hostile(**plan: Any) -> list[str]:
-    """The command of a helper that breaks the protocol as planned."""
+    """Return the command of a helper that breaks the protocol in this way."""
     return [sys.executable, "-I", "-S", str(HERE / "hostile_helper.py"), json.dumps(plan)]
 
 
@@ -91,19 +91,12 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def has_helper_threads() -> bool:
     return any(thread.name.startswith("helper") for thread in threading.enumerate())
 
 
 def drive(command: list[str], expected: Expected | None = EXPECTED, **options: Any) -> None:
-    """Reset and two steps; whatever happens, the process is gone afterwards."""
+    """Reset and take two steps; check that the process is gone afterwards, even after an error."""
     pids = []
     try:
         with StdioClient(command, expected, **options) as helper:
@@ -113,16 +106,16 @@ def drive(command: list[str], expected: Expected | None = EXPECTED, **options: A
             helper.step(1)
     finally:
         assert all(map(is_gone, pids))
-        wait_until(lambda: not has_helper_threads())
+        eventually(lambda: not has_helper_threads(), "the threads end")
 
 
-def watch_starts(monkeypatch: pytest.MonkeyPatch) -> list[Helper]:
-    """Collects every helper that is started."""
-    started: list[Helper] = []
+def collect_helpers(monkeypatch: pytest.MonkeyPatch) -> list[HelperProcess]:
+    """Return a list that collects every helper that is started."""
+    started: list[HelperProcess] = []
 
-    def start(*arguments: Any) -> Helper:
-        started.append(Helper(*arguments))
+    def start(*arguments: Any) -> HelperProcess:
+        started.append(HelperProcess(*arguments))
         return started[-1]
 
-    monkeypatch.setattr(client, "Helper", start)
+    monkeypatch.setattr(client, "HelperProcess", start)
     return started

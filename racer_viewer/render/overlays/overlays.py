@@ -21,13 +21,49 @@ from racer_viewer.render.overlays.timing import COMPACT_ROWS, ROWS, GapsPanel, T
 from racer_viewer.snapshot import Snapshot
 from racer_viewer.ui.theme import MARGIN, Theme
 
-IMPORTANCE = ("timing", "speed", "map", "gaps", "inputs", "reward", "agent", "physics")
-"""Panels by importance; the last ones are left out first."""
-LEFT = ("timing", "gaps", "inputs", "physics", "speed")
-"""Panels with their home in the left column, from top to bottom; the others have it in the right column."""
-RIGHT = ("reward", "agent", "map")
-AT_BOTTOM = ("speed", "map")
-"""Panels at the bottom of their column."""
+LEFT, RIGHT = 0, 1
+
+
+@dataclass(frozen=True)
+class PanelKind:
+    """Overlay panel: how it is made, and where it goes.
+
+    make: builds the panel for a text painter, in its compact or full form, and with so many rows of content.
+    column: home column, LEFT or RIGHT.
+    importance: the panel with the smallest value is left out first.
+    at_bottom: True if it goes to the bottom of its column.
+    toggled: True if a command of the same name shows it; the others come with the timing panel.
+    """
+
+    make: Callable[[TextPainter, bool, int], Panel]
+    column: int
+    importance: int
+    at_bottom: bool = False
+    toggled: bool = True
+
+
+PANELS = {
+    "timing": PanelKind(lambda painter, compact, rows: TimingPanel(painter, compact), LEFT, 8),
+    "gaps": PanelKind(
+        lambda painter, compact, rows: GapsPanel(painter, min(COMPACT_ROWS, rows) if compact else rows),
+        LEFT,
+        5,
+        toggled=False,
+    ),
+    "inputs": PanelKind(lambda painter, compact, rows: InputsPanel(painter, compact), LEFT, 4),
+    "physics": PanelKind(lambda painter, compact, rows: PhysicsPanel(painter, compact), LEFT, 1),
+    "speed": PanelKind(
+        lambda painter, compact, rows: SpeedPanel(painter, compact), LEFT, 7, at_bottom=True, toggled=False
+    ),
+    "reward": PanelKind(lambda painter, compact, rows: RewardPanel(painter, compact), RIGHT, 3),
+    "agent": PanelKind(
+        lambda painter, compact, rows: AgentPanel(painter, compact) if rows else EmptyAgentPanel(painter), RIGHT, 2
+    ),
+    "map": PanelKind(lambda painter, compact, rows: CircuitMap(painter, compact), RIGHT, 6, at_bottom=True),
+}
+"""All overlay panels by name, from top to bottom of their columns."""
+OVERLAYS = tuple(name for name, kind in PANELS.items() if kind.toggled)
+"""Names of the panels that a command shows or hides."""
 GAP = 8
 """Gap between two panels, at scale 1 [px]."""
 COLUMN_SHARE = 0.3
@@ -66,8 +102,8 @@ class PanelArea:
 
 
 def arrange(requests: Iterable[PanelRequest], room: PanelArea) -> list[PanelPlacement]:
-    """Return the placements of as many panels as fit, in the order of `LEFT` and `RIGHT`."""
-    ranked = sorted(requests, key=lambda panel: IMPORTANCE.index(panel.name))
+    """Return the placements of as many panels as fit, column by column from top to bottom."""
+    ranked = sorted(requests, key=lambda panel: -PANELS[panel.name].importance)
     for kept in range(len(ranked), 0, -1):
         for compact in range(kept + 1):
             small = {panel.name for panel in ranked[kept - compact : kept]}
@@ -87,7 +123,7 @@ def _columns(heights: dict[str, int], room: PanelArea) -> tuple[list[str], list[
     columns: tuple[list[str], list[str]] = [], []
     free = [room.height, room.height]
     for name, height in heights.items():
-        home = 0 if name in LEFT else 1
+        home = PANELS[name].column
         side = next((side for side in (home, 1 - home) if free[side] >= height + room.gap), None)
         if side is None:
             return None
@@ -102,34 +138,23 @@ def _left_edge(side: int, room: PanelArea) -> int:
 
 def _stack(names: Sequence[str], heights: dict[str, int], left: int, room: PanelArea) -> list[tuple[str, pygame.Rect]]:
     """Return the rectangles of the panels of one column."""
-    order = [name for name in (*LEFT, *RIGHT) if name in names]
+    order = [name for name in PANELS if name in names]
     placed: list[tuple[str, pygame.Rect]] = []
     top, bottom = room.margin, room.window[1] - room.margin
     for name in order:
-        if name not in AT_BOTTOM:
+        if not PANELS[name].at_bottom:
             placed.append((name, pygame.Rect(left, top, room.width, heights[name])))
             top += heights[name] + room.gap
     for name in order:
-        if name in AT_BOTTOM:
+        if PANELS[name].at_bottom:
             bottom -= heights[name]
             placed.append((name, pygame.Rect(left, bottom, room.width, heights[name])))
             bottom -= room.gap
     return placed
 
 
-OVERLAYS = ("timing", "map", "inputs", "reward", "agent", "physics")
 MIN_SCALE = 0.5
 """Smallest text scale; panels that would need smaller text are not drawn."""
-
-_PANELS: dict[str, Callable[[TextPainter, bool], Panel]] = {
-    "timing": TimingPanel,
-    "speed": SpeedPanel,
-    "map": CircuitMap,
-    "inputs": InputsPanel,
-    "reward": RewardPanel,
-    "agent": AgentPanel,
-    "physics": PhysicsPanel,
-}
 
 
 class Overlays:
@@ -143,7 +168,7 @@ class Overlays:
     def __init__(self, theme: Theme, patient: bool = False) -> None:
         self.theme, self._patient = theme, patient
         self.history = History()
-        self._letters = TextPainter(theme)
+        self._painter = TextPainter(theme)
         self._panels: dict[tuple[str, bool, int], Panel] = {}
         self._places: list[PanelPlacement] = []
         self._arranged_for: tuple[object, ...] = ()
@@ -163,40 +188,40 @@ class Overlays:
     ) -> list[pygame.Rect]:
         """Draw the shown panels and return their rectangles; names that are not in `OVERLAYS` are ignored."""
         names = _names(shown, snapshot)
-        kinds = {name: _variant(name, snapshot) for name in names}
-        wanted = (surface.get_size(), id(snapshot.track), *kinds.items())
+        rows = {name: _rows(name, snapshot) for name in names}
+        wanted = (surface.get_size(), id(snapshot.track), *rows.items())
         if wanted != self._arranged_for:
-            self._places = self._arrange(surface.get_size(), kinds)
+            self._places = self._arrange(surface.get_size(), rows)
             self._arranged_for = wanted
             for panel in self._panels.values():
                 panel.forget()
         view = PanelInput(snapshot, self.history, units)
         for place in self._places:
-            panel = self._panel(place.name, place.compact, kinds[place.name])
+            panel = self._panel(place.name, place.compact, rows[place.name])
             if self._patient:
                 panel.forget()
             panel.draw(surface.subsurface(place.rect), view)
         return [place.rect for place in self._places]
 
-    def _arrange(self, window: tuple[int, int], kinds: dict[str, int]) -> list[PanelPlacement]:
+    def _arrange(self, window: tuple[int, int], rows: dict[str, int]) -> list[PanelPlacement]:
         margin = self.theme.px(MARGIN)
         scale = min(self.theme.scale, (int(window[0] * COLUMN_SHARE) - margin) / (WIDTH + 1))
         if scale < MIN_SCALE:
             return []
-        if scale != self._letters.theme.scale:
+        if scale != self._painter.theme.scale:
             fitting = self.theme if scale == self.theme.scale else Theme(scale, self.theme.palette)
-            self._letters, self._panels = TextPainter(fitting), {}
-        theme = self._letters.theme
+            self._painter, self._panels = TextPainter(fitting), {}
+        theme = self._painter.theme
         requests = [
-            PanelRequest(name, *(self._panel(name, compact, kind).size[1] for compact in (False, True)))
-            for name, kind in kinds.items()
+            PanelRequest(name, *(self._panel(name, compact, count).size[1] for compact in (False, True)))
+            for name, count in rows.items()
         ]
         return arrange(requests, PanelArea(window, theme.px(WIDTH), margin, theme.px(GAP)))
 
-    def _panel(self, name: str, compact: bool, kind: int) -> Panel:
-        key = name, compact, kind
+    def _panel(self, name: str, compact: bool, rows: int) -> Panel:
+        key = name, compact, rows
         if key not in self._panels:
-            self._panels[key] = _make_panel(name, compact, kind, self._letters)
+            self._panels[key] = PANELS[name].make(self._painter, compact, rows)
         return self._panels[key]
 
 
@@ -210,16 +235,8 @@ def _names(shown: Collection[str], snapshot: Snapshot) -> list[str]:
     return names
 
 
-def _variant(name: str, snapshot: Snapshot) -> int:
-    """Return the panel's size variant: the number of rows, or 1 if the agent panel has content."""
+def _rows(name: str, snapshot: Snapshot) -> int:
+    """Return the number of rows of the gaps panel, and 1 if the agent panel has content."""
     if name == "gaps":
         return min(ROWS, len(snapshot.gaps) - 1)
     return int(name == "agent" and snapshot.insight is not None)
-
-
-def _make_panel(name: str, compact: bool, kind: int, painter: TextPainter) -> Panel:
-    if name == "gaps":
-        return GapsPanel(painter, min(COMPACT_ROWS, kind) if compact else kind)
-    if name == "agent" and not kind:
-        return EmptyAgentPanel(painter)
-    return _PANELS[name](painter, compact)

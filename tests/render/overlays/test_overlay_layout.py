@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.overlays.overlays import (
-    AT_BOTTOM,
     COLUMN_SHARE,
-    IMPORTANCE,
     LEFT,
+    PANELS,
     RIGHT,
     PanelArea,
     PanelRequest,
@@ -25,6 +24,7 @@ from racer_viewer.ui.theme import MARGIN, Theme, fitting_scale
 
 SIZES = ((960, 540), (1280, 720), (1024, 768), (960, 1080), (2560, 1080), (3840, 2160))
 WANTED_SCALES = (0.8, 1.0, 1.5, 2.0)
+IMPORTANCE = sorted(PANELS, key=lambda name: -PANELS[name].importance)
 SUBSETS = [set(names) for count in range(7) for names in itertools.combinations(OVERLAYS, count)]
 ROOM = PanelArea((1280, 720), 232, 16, 8)
 
@@ -114,10 +114,10 @@ def test_whatever_the_heights_panels_are_apart(
 def test_speed_and_map_lie_at_the_bottom_and_all_others_from_the_top() -> None:
     places = {place.name: place.rect for place in arrange([PanelRequest(name, 60, 50) for name in IMPORTANCE], ROOM)}
     assert len(places) == len(IMPORTANCE)
-    assert all(places[name].bottom == 720 - 16 for name in AT_BOTTOM)
+    assert all(places[name].bottom == 720 - 16 for name, kind in PANELS.items() if kind.at_bottom)
     assert places["timing"].topleft == (16, 16)
     assert places["reward"].topright == (1280 - 16, 16)
-    for column in (LEFT, RIGHT):
+    for column in ([name for name, kind in PANELS.items() if kind.column == side] for side in (LEFT, RIGHT)):
         tops = [places[name].top for name in column]
         assert tops == sorted(tops)
         assert len({places[name].left for name in column}) == 1

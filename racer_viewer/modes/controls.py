@@ -1,25 +1,26 @@
-"""How fast time goes for those who only look: stopped, tick by tick, or at a speed.
-
-From keys and sticks to the steering wheel and pedals of a car."""
+"""User controls of a race: playback speed, and the conversion of keys and sticks to steering and pedals."""
 
 from __future__ import annotations
 
 from racer_viewer.ui.intents import Command, Controls, Intent
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-NAMES = ("¼×", "½×", "1×", "2×", "4×", "8×", "16×")
+SPEED_NAMES = ("¼×", "½×", "1×", "2×", "4×", "8×", "16×")
 NORMAL = SPEEDS.index(1.0)
 
 
 class PlaybackSpeed:
-    """Asked once per tick of the window, sixty times a second, for the ticks of the simulation that are due."""
+    """Number of simulation ticks for each window tick: paused, single steps, or a multiple of real time.
+
+    paused: time stands still, except for single steps.
+    chosen: index into `SPEEDS`.
+    """
 
     def __init__(self) -> None:
-        self.stopped = False
+        self.paused = False
         self.chosen = NORMAL
-        """Number of the speed."""
-        self._part = 0.0
-        self._single = 0
+        self._fraction = 0.0
+        self._single_steps = 0
 
     @property
     def speed(self) -> float:
@@ -27,67 +28,66 @@ class PlaybackSpeed:
 
     @property
     def name(self) -> str:
-        return NAMES[self.chosen]
+        return SPEED_NAMES[self.chosen]
 
     def handle(self, intent: Intent) -> bool:
-        """Whether it was for it."""
+        """Handle commands for the speed; returns whether this was one."""
         match intent:
             case Command.PAUSE:
-                self.stopped = not self.stopped
+                self.paused = not self.paused
             case Command.SLOWER:
                 self.chosen = max(0, self.chosen - 1)
             case Command.FASTER:
                 self.chosen = min(len(SPEEDS) - 1, self.chosen + 1)
             case Command.TICK:
-                self._single += int(self.stopped)
-                self.stopped = True
+                self._single_steps += int(self.paused)
+                self.paused = True
             case _:
                 return False
         return True
 
     def ticks(self) -> int:
-        """Of the simulation, to do now."""
-        if self.stopped:
-            single, self._single, self._part = self._single, 0, 0.0
-            return single
-        self._part += self.speed
-        due = int(self._part)
-        self._part -= due
+        """Return the simulation ticks due in this window tick; called once per window tick."""
+        if self.paused:
+            steps, self._single_steps, self._fraction = self._single_steps, 0, 0.0
+            return steps
+        self._fraction += self.speed
+        due = int(self._fraction)
+        self._fraction -= due
         return due
 
     def share(self, share: float) -> float:
-        """Of the way to the last tick of the simulation, when this share of the window's next tick has passed."""
-        return 1.0 if self.stopped or self.speed > 1.0 else min(1.0, self._part + share * self.speed)
+        """Return the position between the last two simulation ticks after this share of the window's next tick."""
+        return 1.0 if self.paused or self.speed > 1.0 else min(1.0, self._fraction + share * self.speed)
 
 
 DT = 1.0 / 60.0
+"""Duration of a window tick [s]."""
 TOP_SPEED = 160.0
-"""[units/s]"""
-TURN_RATE, RETURN_RATE = 4.0, 9.0
-"""How fast a key turns the wheel, and how fast it comes back, in full turns a second."""
+"""Maximum speed of a car [units/s]."""
+STEER_RATE, RETURN_RATE = 4.0, 9.0
+"""Rates at which a key moves the steering away from the centre and back [full lock/s]."""
 LIMIT_AT_TOP_SPEED = 0.42
-"""Of a full turn by a key: at top speed that is already a tight corner."""
+"""Maximum steering by a key at top speed [full lock]; more would only make the car slide."""
 PEDAL_RATE = 12.0
-"""How fast a key presses a pedal, in full ways a second."""
-STICK_CURVE = 1.6
-"""Above 1, small moves of a stick steer finely."""
+"""Rate at which a key moves a pedal [full travel/s]."""
+STICK_EXPONENT = 1.6
+"""Exponent of the stick response; above 1, small deflections steer finely."""
 
 Action = tuple[float, float, float]
+"""Steer, throttle and brake."""
 
 
 class SteeringInput:
-    """A key is all or nothing, and a car wants more than that: keys move the wheel and pedals over some ticks.
-
-    Sticks and triggers are taken as they are.
-    """
+    """Converts controls to actions: keys move steering and pedals gradually, sticks and triggers directly."""
 
     def __init__(self) -> None:
         self._steer = self._throttle = self._brake = 0.0
 
-    def turn(self, controls: Controls, speed: float) -> Action:
-        """Steer, throttle and brake for one tick at this speed [units/s]."""
+    def update(self, controls: Controls, speed: float) -> Action:
+        """Return the action for one tick at this speed [units/s]."""
         if controls.analogue:
-            bent = abs(controls.steer) ** STICK_CURVE
+            bent = abs(controls.steer) ** STICK_EXPONENT
             self._steer = bent if controls.steer > 0.0 else -bent
         else:
             limit = 1.0 - (1.0 - LIMIT_AT_TOP_SPEED) * min(speed / TOP_SPEED, 1.0)
@@ -96,14 +96,14 @@ class SteeringInput:
         self._brake = _towards(self._brake, controls.brake, PEDAL_RATE * DT)
         return self._steer, self._throttle, self._brake
 
-    def let_go(self) -> None:
+    def release(self) -> None:
+        """Centre the steering and release the pedals at once."""
         self._steer = self._throttle = self._brake = 0.0
 
 
 def _steered(now: float, goal: float) -> float:
-    """Back towards the middle quickly, away from it slowly."""
     returning = abs(goal) < abs(now) or goal * now < 0.0
-    return _towards(now, goal, (RETURN_RATE if returning else TURN_RATE) * DT)
+    return _towards(now, goal, (RETURN_RATE if returning else STEER_RATE) * DT)
 
 
 def _towards(now: float, goal: float, step: float) -> float:

@@ -1,120 +1,151 @@
-"""How a race goes on: at once, or, where its cars are on a bridge, beside the window, which waits for nobody."""
+"""Drives: run a race in the window's thread or in a thread of its own. Commands go in, immutable ticks come out.
+
+A race in this process is stepped in the window's thread: stepping eight cars takes less time than a thread switch costs
+in missed frames, and films and tests need exactly one tick per call. A race over a bridge has its own thread, since a
+server may take any time to answer.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
+from typing import Protocol
 
 from racer_env.errors import BridgeError, RacerError
 from racer_viewer.modes.controls import Action
-from racer_viewer.modes.link import Link
-from racer_viewer.modes.race import Race
-from racer_viewer.snapshot import Snapshot
-from racer_viewer.timing import LapTime
+from racer_viewer.modes.race import Race, RaceCommand, RaceSetup, Tick
 
-LONGEST = 0.005
-"""Of what is driven in a tick of the window [s]; what is over stays undone."""
+TIME_BUDGET = 0.005
+"""Simulation time budget per window tick [s]; remaining ticks are dropped."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tick:
-    """What came of a tick: what there is to see, the lap that the followed car ended, and how the link is."""
+class Drive(Protocol):
+    """A race that is being driven.
 
-    snapshot: Snapshot
-    finished: LapTime | None = None
-    link: Link | None = None
+    first: state of the race when the drive was opened.
+    waiting_since: time of the request that a server has not answered yet, on the monotonic clock [s]; else None.
+    """
+
+    first: Tick
+    waiting_since: float | None
+
+    def send(self, command: RaceCommand) -> None:
+        """Carry out a command before the next tick."""
+        ...
+
+    def advance(self, ticks: int, action: Action, time_budget: float = TIME_BUDGET) -> Sequence[Tick]:
+        """Ask for ticks; returns those that are ready, or one after commands without a tick.
+
+        Fewer ticks are simulated if the time budget [s] is used up, but at least one.
+        """
+        ...
+
+    def close(self) -> None: ...
 
 
-class Drive:
-    """Has a race driven, tick by tick, in this very thread."""
+def open_drive(setup: RaceSetup, threaded: bool | None = None) -> Drive:
+    """Open a race; it has its own thread if its cars are on a bridge, unless `threaded` says otherwise."""
+    race = Race(setup)
+    own_thread = setup.bridge is not None if threaded is None else threaded
+    return ThreadedDrive(race) if own_thread else LocalDrive(race)
+
+
+@dataclass(frozen=True)
+class _Request:
+    commands: tuple[RaceCommand, ...]
+    ticks: int
+    action: Action
+    time_budget: float = math.inf
+
+
+class LocalDrive:
+    """Steps a race in the calling thread; `advance` returns the ticks that it simulated."""
 
     def __init__(self, race: Race) -> None:
-        self.race = race
-        self.silent_since: float | None = None
-        """When something was asked of a server that is not answered yet."""
-        self._orders: list[Callable[[Race], object]] = []
+        self._race = race
+        self.first = race.tick()
+        self.waiting_since: float | None = None
+        self._commands: list[RaceCommand] = []
 
-    def advance(self, ticks: int, action: Action, time_left: float = LONGEST) -> Sequence[Tick]:
-        """What is new to see: the ticks that were driven, or what an order has changed.
+    def send(self, command: RaceCommand) -> None:
+        self._commands.append(command)
 
-        They may be less than asked for, but for one, if there is no time left for more [s].
-        """
-        orders, self._orders = self._orders, []
-        return _advance(self.race, orders, ticks, action, time.perf_counter() + time_left)
-
-    def order(self, change: Callable[[Race], object]) -> None:
-        """Change something about the race, before its next tick."""
-        self._orders.append(change)
+    def advance(self, ticks: int, action: Action, time_budget: float = TIME_BUDGET) -> Sequence[Tick]:
+        commands, self._commands = tuple(self._commands), []
+        return _simulate(self._race, _Request(commands, ticks, action, time_budget))
 
     def close(self) -> None:
-        self.race.close()
+        self._race.close()
 
 
-class DriveBeside(Drive):
-    """Has a race driven by a thread of its own. What `advance` returns was asked for in an earlier call.
+class ThreadedDrive:
+    """Steps a race in its own thread; `advance` returns the ticks of an earlier call, or raises its error.
 
-    What goes wrong there is raised here, in the next call.
+    The race is known to the thread only.
     """
 
     def __init__(self, race: Race) -> None:
-        super().__init__(race)
-        self._work: SimpleQueue[Callable[[], Sequence[Tick]] | None] = SimpleQueue()
-        self._done: SimpleQueue[Sequence[Tick] | RacerError] = SimpleQueue()
-        self._parted = False
-        Thread(target=self._run, name="racer-drive", daemon=True).start()
+        self.first = race.tick()
+        self.waiting_since: float | None = None
+        self._commands: list[RaceCommand] = []
+        self._requests: SimpleQueue[_Request | None] = SimpleQueue()
+        self._replies: SimpleQueue[Sequence[Tick] | RacerError] = SimpleQueue()
+        self._closed = False
+        Thread(target=_run, args=(race, self._requests, self._replies), name="racer-drive", daemon=True).start()
 
-    def advance(self, ticks: int, action: Action, time_left: float = LONGEST) -> Sequence[Tick]:
-        if self._parted:
-            raise BridgeError("there is no connection any more")
+    def send(self, command: RaceCommand) -> None:
+        self._commands.append(command)
+
+    def advance(self, ticks: int, action: Action, time_budget: float = TIME_BUDGET) -> Sequence[Tick]:
+        if self._closed:
+            raise BridgeError("the connection is closed")
         driven: Sequence[Tick] = ()
-        if self.silent_since is not None:
+        if self.waiting_since is not None:
             try:
-                answer = self._done.get_nowait()
+                reply = self._replies.get_nowait()
             except Empty:
                 return ()
-            self.silent_since = None
-            if isinstance(answer, RacerError):
-                raise answer
-            driven = answer
-        if ticks or self._orders:
-            orders, self._orders = self._orders, []
-            self.silent_since = time.monotonic()
-            self._work.put(lambda: _advance(self.race, orders, ticks, action))
+            self.waiting_since = None
+            if isinstance(reply, RacerError):
+                raise reply
+            driven = reply
+        if ticks or self._commands:
+            commands, self._commands = tuple(self._commands), []
+            self.waiting_since = time.monotonic()
+            self._requests.put(_Request(commands, ticks, action))
         return driven
 
     def close(self) -> None:
-        """As soon as it is through with what it does; nobody waits for that."""
-        if not self._parted:
-            self._parted = True
-            self._work.put(None)
-
-    def _run(self) -> None:
-        while (work := self._work.get()) is not None:
-            try:
-                self._done.put(work())
-            except RacerError as error:
-                self._done.put(error)
-            except Exception as error:  # what a server sent may have been beyond all that was thought of
-                self._done.put(RacerError(f"{type(error).__name__}: {error}"))
-        self.race.close()
+        """Let the thread end after its current request, without waiting for it."""
+        if not self._closed:
+            self._closed = True
+            self._requests.put(None)
 
 
-def drive_of(race: Race) -> Drive:
-    return Drive(race) if race.bridge is None else DriveBeside(race)
+def _run(
+    race: Race, requests: SimpleQueue[_Request | None], replies: SimpleQueue[Sequence[Tick] | RacerError]
+) -> None:
+    while (request := requests.get()) is not None:
+        try:
+            replies.put(_simulate(race, request))
+        except RacerError as error:
+            replies.put(error)
+        except Exception as error:  # a server may send anything
+            replies.put(RacerError(f"{type(error).__name__}: {error}"))
+    race.close()
 
 
-def _advance(
-    race: Race, orders: Sequence[Callable[[Race], object]], ticks: int, action: Action, end: float = math.inf
-) -> Sequence[Tick]:
-    """Until this time of the performance counter, and at most until all episodes are over."""
-    for change in orders:
-        change(race)
+def _simulate(race: Race, request: _Request) -> Sequence[Tick]:
+    for command in request.commands:
+        race.apply(command)
+    deadline = time.perf_counter() + request.time_budget
     driven: list[Tick] = []
-    while len(driven) < ticks and not race.over and (not driven or time.perf_counter() < end):
-        finished = race.step(action)
-        driven.append(Tick(race.snapshot(), finished, race.link))
-    return driven if driven or not orders else [Tick(race.snapshot(), None, race.link)]
+    while len(driven) < request.ticks and not (race.setup.stops and race.over):
+        driven.append(race.step(request.action))
+        if time.perf_counter() >= deadline:
+            break
+    return driven if driven or not request.commands else [race.tick()]

@@ -1,44 +1,36 @@
-"""Episodes that were watched: what came of each, and how it can be seen again.
-
-The table of episodes, over the picture between the panels.
-
-All episodes that were watched this time: see one again, or keep it as a file."""
+"""Watched episodes: their results, the table over the picture, and the list from which one can be replayed or saved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pygame
 
-from racer_viewer.modes.keeping import keep_replay
-from racer_viewer.modes.race import RaceCar
+from racer_viewer.modes.race import EpisodeState
+from racer_viewer.modes.race_view import save_to_replays
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import MENU_KEYS, AppContext, Key, ListScreen
 from racer_viewer.modes.waiting import open_safely
-from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import Replay, trace_replay
+from racer_viewer.timing import NO_TIME, lap_time
 from racer_viewer.ui.intents import Command, Intent
 from racer_viewer.ui.item_list import Button, Column, Row
 from racer_viewer.ui.theme import MARGIN, PADDING, TEXT_SMALL, Colour, Theme
 
-if TYPE_CHECKING:
-    from racer_viewer.modes.watch import WatchScreen
-
-KEPT = 400
-"""The last so many are remembered; each is some 70 kB."""
+MAX_EPISODES = 400
+"""Episodes kept in memory, about 70 kB each; older ones are dropped."""
 
 
 @dataclass(frozen=True, eq=False)
-class Episode:
-    """What one car made of an episode.
+class WatchedEpisode:
+    """One car's result in one episode.
 
-    number: which it was since watching began, from 1.
-    best: its fastest lap [ticks]; None without one.
-    ending: how it ended, in a few words.
-    replay: what was driven; None if nothing was, or while it is driven.
+    number: counts the episodes since watching began, from 1.
+    best: fastest lap [ticks]; None without a lap.
+    ending: reason for the end; empty while the episode is running.
+    replay: recording of the episode; None while it is running, or if it cannot be replayed.
     """
 
     number: int
@@ -51,68 +43,79 @@ class Episode:
     replay: Replay | None
 
 
-def episode_of(car: RaceCar, number: int, ending: str = "") -> Episode:
-    """As far as it is; the ending is the one given unless it came to its own."""
-    best, circuit = car.stopwatch.best_of_run, car.env.track.circuit
-    return Episode(
+def watched_episode(state: EpisodeState, number: int, ending: str = "") -> WatchedEpisode:
+    """Describe an episode; `ending` counts unless the simulation ended it."""
+    best, ending = state.best, state.ending or ending
+    return WatchedEpisode(
         number,
-        car.entrant.name,
-        circuit.name if circuit else "",
-        float(car.totals.sum()),
-        len(car.stopwatch.laps),
+        state.driver,
+        state.circuit,
+        state.reward,
+        len(state.laps),
         best.ticks if best else None,
-        car.ending or ending,
-        car.replay() if car.ending or ending else None,
+        ending,
+        state.replay() if ending else None,
     )
 
 
-ROWS = 6
-"""The newest at the bottom; all that are driven now are there, however many they are."""
-WIDTH, ROW = 460, 21
-"""At scale 1 [px]."""
+MAX_ROWS = 6
+"""Rows of the table, newest at the bottom; all running episodes are shown even if there are more."""
+TABLE_WIDTH, ROW_HEIGHT = 460, 21
+"""Size at scale 1 [px]."""
 COLUMNS = ((0.06, "#"), (0.43, "driver"), (0.57, "reward"), (0.66, "laps"), (0.79, "best"), (1.0, "ended"))
-"""Where each ends, of the width, and its title; the driver begins where the number ends."""
+"""Right edge of each column as a share of the width, and its title; the driver is aligned to the left."""
 
 
 class EpisodeTable:
-    """Drawn anew only when an episode has been added or changed."""
+    """Table over the picture, redrawn only when an episode was added or has changed."""
 
     def __init__(self) -> None:
         self._drawn: tuple[object, ...] = ()
         self._panel: pygame.Surface | None = None
+        self.drivers: tuple[str, ...] = ()
+        """Drivers in the rows drawn last, from top to bottom."""
 
     def draw(
-        self, surface: pygame.Surface, theme: Theme, episodes: Sequence[Episode], running: Sequence[Episode], top: int
+        self,
+        surface: pygame.Surface,
+        theme: Theme,
+        ended: Sequence[WatchedEpisode],
+        running: Sequence[WatchedEpisode],
+        top: int,
     ) -> pygame.Rect:
-        """Episodes that are over, and those that are running now; in the middle, so far from the upper edge [px]."""
-        room = min(max(0, ROWS - len(running)), len(episodes))
-        rows = [*episodes[len(episodes) - room :], *running]
+        """Draw the last ended and all running episodes in the centre, below `top` [px]; returns the covered area."""
+        room = min(max(0, MAX_ROWS - len(running)), len(ended))
+        rows = [*ended[len(ended) - room :], *running]
         free = surface.get_width() - 2 * round(surface.get_width() * 0.3)
-        width = min(theme.px(WIDTH), free)
-        key = (theme, width, tuple((row.number, row.driver, _cells(row)) for row in rows))
+        width = min(theme.px(TABLE_WIDTH), free)
+        key = (theme, width, tuple((row.number, row.driver, _table_cells(row)) for row in rows))
         if key != self._drawn or self._panel is None:
             self._drawn, self._panel = key, _panel(theme, width, rows, len(running))
+            self.drivers = tuple(row.driver for row in rows)
         x = (surface.get_width() - width) // 2
         return surface.blit(self._panel, (x, top + theme.px(MARGIN)))
 
 
-def _cells(row: Episode) -> tuple[str, ...]:
-    best = "–" if row.best is None else lap_time(row.best)
-    return (f"{row.reward:.2f}", str(row.laps), best, row.ending or "drives")
+def _table_cells(row: WatchedEpisode) -> tuple[str, ...]:
+    return (f"{row.reward:.2f}", str(row.laps), _best_text(row), row.ending or "running")
 
 
-def _panel(theme: Theme, width: int, rows: Sequence[Episode], running: int) -> pygame.Surface:
-    padding, row_height = theme.px(PADDING), theme.px(ROW)
+def _best_text(episode: WatchedEpisode) -> str:
+    return NO_TIME if episode.best is None else lap_time(episode.best)
+
+
+def _panel(theme: Theme, width: int, rows: Sequence[WatchedEpisode], running: int) -> pygame.Surface:
+    padding, row_height = theme.px(PADDING), theme.px(ROW_HEIGHT)
     panel = theme.panel(width, row_height * (len(rows) + 1) + padding)
     inside = width - 2 * padding
     edges = [padding + round(inside * share) for share, _ in COLUMNS]
     titles = [title for _, title in COLUMNS]
     _draw_row(panel, theme, edges, titles, padding // 2, theme.palette.faint)
-    for place, row in enumerate(rows, 1):
-        goes_on = place > len(rows) - running
-        colour = theme.palette.text if goes_on else theme.palette.faint
-        cells = [str(row.number), row.driver, *_cells(row)]
-        _draw_row(panel, theme, edges, cells, padding // 2 + place * row_height, colour)
+    for number, row in enumerate(rows, 1):
+        is_running = number > len(rows) - running
+        colour = theme.palette.text if is_running else theme.palette.faint
+        cells = [str(row.number), row.driver, *_table_cells(row)]
+        _draw_row(panel, theme, edges, cells, padding // 2 + number * row_height, colour)
     return panel
 
 
@@ -120,23 +123,22 @@ def _draw_row(
     panel: pygame.Surface, theme: Theme, edges: Sequence[int], cells: Sequence[str], y: int, colour: Colour
 ) -> None:
     gap = theme.px(8)
-    for number, (cell, end) in enumerate(zip(cells, edges, strict=True)):
-        begin = edges[number - 1] + gap if number else theme.px(PADDING)
-        text = theme.text(theme.truncate(cell, end - begin, TEXT_SMALL), TEXT_SMALL, colour)
-        at_left = number in (1, len(cells) - 1)
-        panel.blit(text, (begin if at_left else end - text.get_width(), y + (theme.px(ROW) - text.get_height()) // 2))
+    for number, (cell, right) in enumerate(zip(cells, edges, strict=True)):
+        left = edges[number - 1] + gap if number else theme.px(PADDING)
+        text = theme.text(theme.truncate(cell, right - left, TEXT_SMALL), TEXT_SMALL, colour)
+        x = left if number in (1, len(cells) - 1) else right - text.get_width()
+        panel.blit(text, (x, y + (theme.px(ROW_HEIGHT) - text.get_height()) // 2))
 
 
 class EpisodesScreen(ListScreen):
-    """The newest first, beginning with those that are driven now."""
+    """List of all watched episodes, newest first."""
 
     title = "Episodes"
     list_width = 0
 
-    def __init__(self, app: AppContext, watch: WatchScreen) -> None:
+    def __init__(self, app: AppContext, episodes: Sequence[WatchedEpisode]) -> None:
         super().__init__(app)
-        running = [episode_of(car, watch.number, "goes on") for car in watch.race.cars if car.ticks]
-        self._episodes = [*watch.episodes, *running][::-1]
+        self._episodes = list(episodes)[::-1]
         self.list.columns = (
             Column("driver", 0.28),
             Column("episode", 0.09, right=True),
@@ -146,26 +148,26 @@ class EpisodesScreen(ListScreen):
             Column("best", 0.1, right=True),
             Column("ended", 0.15),
         )
-        self.list.items = [Row(e.driver, cells=_list_cells(e), on_press=partial(self._see, e)) for e in self._episodes]
+        self.list.items = [Row(e.driver, cells=_list_cells(e), on_press=partial(self._watch, e)) for e in self._episodes]
         if not self._episodes:
-            self.list.items = [Button("None yet", enabled=False)]
+            self.list.items = [Button("No episodes yet", enabled=False)]
 
     def keys(self) -> Sequence[Key]:
-        keep = self.app.key_label(Command.KEEP), "keep as a replay"
-        return (MENU_KEYS[0], ("Enter", "see it again"), keep, ("Esc", "back"))
+        save = self.app.key_label(Command.KEEP), "save replay"
+        return (MENU_KEYS[0], ("Enter", "watch again"), save, ("Esc", "back"))
 
     def handle(self, intent: Intent) -> None:
         if intent == Command.KEEP and self._episodes:
-            keep_replay(self.app, self._episodes[self.list.chosen].replay)
+            save_to_replays(self.app, self._episodes[self.list.chosen].replay)
         else:
             super().handle(intent)
 
-    def _see(self, episode: Episode) -> None:
+    def _watch(self, episode: WatchedEpisode) -> None:
         replay = episode.replay
         if replay is not None:
             open_safely(self.app, lambda: ReplayScreen(self.app, [trace_replay(replay)]))
 
 
-def _list_cells(episode: Episode) -> tuple[str, ...]:
-    best = "–" if episode.best is None else lap_time(episode.best)
-    return (str(episode.number), episode.circuit, f"{episode.reward:.3f}", str(episode.laps), best, episode.ending)
+def _list_cells(episode: WatchedEpisode) -> tuple[str, ...]:
+    reward = f"{episode.reward:.3f}"
+    return (str(episode.number), episode.circuit, reward, str(episode.laps), _best_text(episode), episode.ending)

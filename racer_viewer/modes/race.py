@@ -1,36 +1,41 @@
-"""One car of a race: its driver, and what came of its episode so far. Nothing here draws.
-
-A race: cars on one circuit at the same time, each a RacerEnv of its own. Nothing here draws."""
+"""A race: cars on one circuit, their drivers, and the results of each car so far. Draws nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.bridge.interface import COMPONENT_KEYS
-from racer_env.engine import CAR, TICKS_PER_SECOND, Config, Start, Track, parse_config
+from racer_env.engine import CAR, COMPONENTS, TICKS_PER_SECOND, Config, Simulation, Start, load_circuit, parse_config
 from racer_env.env import RacerEnv
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
-from racer_viewer.modes.link import BridgeAddress, Link
-from racer_viewer.render.overlays import lap_time
-from racer_viewer.replays import Replay, ReplayError, ReplayRecorder, Trace
+from racer_viewer.replays import Recording, Replay, ReplayError, ReplayRecorder, Trace
 from racer_viewer.snapshot import Cars, CarStyle, Colour, PolicyInsight, Snapshot
-from racer_viewer.timing import LapTime, Stopwatch
+from racer_viewer.timing import LapTime, Stopwatch, best_lap, lap_time
 
-THOUGHT_TICKS = 4
-"""Ticks between two looks into an agent: nobody reads faster, and it takes as long as driving eight cars."""
+if TYPE_CHECKING:
+    from racer_env.engine import Track
+    from racer_viewer.modes.screen import BridgeAddress
+
+INSIGHT_INTERVAL = 4
+"""Ticks between two evaluations of the followed car's policy; one evaluation takes as long as stepping eight cars."""
 TIME_UP, STOOD_STILL = "time up", "stood still"
-"""How episodes end by themselves."""
+"""Endings of an episode that the simulation decides."""
+ENDLESS: Mapping[str, Any] = {"episode": {"maxSteps": 10**9, "stillnessTimeoutTicks": 10**9}}
+"""Content of an ai-config.json whose episodes never end."""
+NO_ACTION: Action = (0.0, 0.0, 0.0)
+START_LINE = Start()
+ANYWHERE = Start(arc=(0.0, 1.0))
+GHOST_COLOUR: Colour = (214, 226, 234)
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """Who drives a car: an agent, or (None) the person at the keys. A ghost is only shown for comparison."""
+    """Driver of a car: an agent, or (None) the player. A ghost is only shown for comparison."""
 
     name: str
     colour: Colour
@@ -38,244 +43,438 @@ class Entrant:
     ghost: bool = False
 
 
-class RaceCar:
-    """A RacerEnv and who drives it.
-
-    row: of `CAR`, as it is now.
-    seen: what was observed last.
-    totals: (6,) reward components, summed up over the episode.
-    passed: the ticks after which it took a gate.
-    ending: how the episode ended; empty while it goes on.
-    """
-
-    def __init__(self, entrant: Entrant, env: RacerEnv) -> None:
-        self.entrant, self.env = entrant, env
-
-    def begin(self, config: Config, start: Start, seed: int, to_beat: LapTime | None) -> None:
-        """A new episode."""
-        self.seen, _ = self.env.reset(seed=seed, options={"start": start})
-        self.row: Any = self.env.car
-        self.ticks, self.ending = 0, ""
-        self.totals = np.zeros(len(COMPONENT_KEYS))
-        self.passed: list[int] = []
-        self._thought: PolicyInsight | None = None
-        self._random = np.random.default_rng(seed)
-        self.stopwatch = Stopwatch(len(self.env.track.gates), to_beat)
-        circuit = self.env.track.circuit
-        assert circuit is not None
-        self._recorder = ReplayRecorder(circuit, config, start, seed, self.entrant.name)
-
-    def step(self, action: Action | None, drawn: bool) -> LapTime | None:
-        """One tick, with the person's action or (None) the agent's, its mean or drawn. Returns a lap that it ended."""
-        agent = self.entrant.agent
-        if action is not None or agent is None:
-            chosen: NDArray[Any] = np.array(action or (0.0, 0.0, 0.0))
-        else:
-            chosen = agent.act(self.seen, deterministic=not (drawn and agent.noise_shape), rng=self._random)
-        gate = int(self.row["checkpoint"])
-        self.seen, reward, terminated, truncated, _ = self.env.step(chosen)
-        self.ticks += 1
-        self.row = self.env.car
-        self.totals = self.totals + self.row["components"]
-        if self.row["checkpoint"] != gate:
-            self.passed.append(self.ticks)
-        if not self.ending and (terminated or truncated):
-            self.ending = TIME_UP if truncated else STOOD_STILL
-        self._recorder.add(chosen, reward, finished_lap_ticks=int(self.row["finished_lap_ticks"]))
-        columns = ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks")
-        return self.stopwatch.tick(*(int(self.row[name]) for name in columns))
-
-    def look(self) -> CarStyle:
-        """A car whose place is only guessed is a ghost."""
-        shadow = self.env.shadow
-        if shadow is None or shadow.in_sync:
-            return CarStyle(self.entrant.name, self.entrant.colour, self.entrant.ghost)
-        return CarStyle(f"{self.entrant.name} (a guess)", self.entrant.colour, ghost=True)
-
-    def thought(self) -> PolicyInsight | None:
-        """What its agent makes of what it sees, not older than some ticks."""
-        agent = self.entrant.agent
-        if agent is not None and (self._thought is None or self.ticks % THOUGHT_TICKS == 0):
-            value: NDArray[np.float32] | None = agent.values(self.seen)
-            self._thought = PolicyInsight(
-                None if value is None else float(value), agent.spread(self.seen), agent.sensitivity(self.seen)
-            )
-        return self._thought
-
-    def replay(self) -> Replay | None:
-        """What was driven in this episode; None before its first tick, or if no replay can be made of it."""
-        try:
-            return self._recorder.replay() if self._recorder.ticks else None
-        except ReplayError:  # a circuit of too many points, or a server with rewards beyond all numbers
-            return None
-
-
-ENDLESS: Mapping[str, Any] = {"episode": {"maxSteps": 10**9, "stillnessTimeoutTicks": 10**9}}
-"""Nobody is sent home for standing still or after fifty seconds."""
-AT_THE_LINE = Start()
-ANYWHERE = Start(arc=(0.0, 1.0))
-GHOST_COLOUR: Colour = (214, 226, 234)
-
-
-def _look_of(ghost: Trace) -> CarStyle:
-    """With the lap that it shows, to tell it from who drives now."""
-    lap = f" {lap_time(ghost.best_lap.ticks)}" if ghost.best_lap else ""
-    return CarStyle(ghost.replay.driver + lap, GHOST_COLOUR, ghost=True)
-
-
 @dataclass(frozen=True)
 class RaceSetup:
-    """Who races where. `config` is the content of an ai-config.json; with a bridge, the cars are over there."""
+    """Definition of a race.
+
+    circuit: circuit id, `random:SEED`, or (not over a bridge) the path of a circuit file.
+    ghost: re-simulated record, shown where it was after as many ticks of the lap.
+    config: content of an ai-config.json.
+    bridge: server that simulates the cars; None simulates them in this process.
+    focus: index of the car that is followed at first.
+    stochastic: agents sample their actions at first, as in training.
+    stops: no tick is simulated after the episodes of all cars have ended.
+    """
 
     circuit: str
     entrants: tuple[Entrant, ...]
     ghost: Trace | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     bridge: BridgeAddress | None = None
+    focus: int = 0
+    stochastic: bool = False
+    stops: bool = True
 
-    def open(self) -> Race:
-        return Race(self.circuit, self.entrants, self.ghost, self.config, self.bridge)
+
+@dataclass(frozen=True)
+class Restart:
+    """Begin a new episode with this seed."""
+
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class SetFocus:
+    """Follow another car."""
+
+    car: int
+
+
+@dataclass(frozen=True)
+class TakeWheel:
+    """Let the player drive the followed car, or give it back to its agent."""
+
+    on: bool
+
+
+@dataclass(frozen=True)
+class SetStochastic:
+    """Let agents sample their actions, as in training, or use the mean actions."""
+
+    on: bool
+
+
+@dataclass(frozen=True)
+class SetStart:
+    """Begin the next episodes here."""
+
+    start: Start
+
+
+@dataclass(frozen=True)
+class SetEntrant:
+    """Give a car another driver, name or colour."""
+
+    car: int
+    entrant: Entrant
+
+
+RaceCommand = Restart | SetFocus | TakeWheel | SetStochastic | SetStart | SetEntrant
+
+
+@dataclass(frozen=True)
+class BridgeStatus:
+    """Reliability of the followed car's position on a server.
+
+    telemetry: the server sends the position; otherwise a local copy of the car computes it.
+    out_of_sync_since: tick since which that copy is only an estimate.
+    """
+
+    url: str
+    telemetry: bool
+    out_of_sync_since: int | None = None
+
+    @property
+    def exact(self) -> bool:
+        return self.out_of_sync_since is None
+
+    @property
+    def text(self) -> str:
+        if self.telemetry:
+            return "telemetry"
+        return "in sync" if self.exact else f"out of sync since tick {self.out_of_sync_since}: position estimated"
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeState:
+    """One car's episode so far.
+
+    totals: (6,) reward components, summed over the episode.
+    gate_tick: tick at which the car crossed its last gate; 0 before the first.
+    ending: reason for the end of the episode; empty while it is running.
+    """
+
+    driver: str
+    circuit: str
+    ticks: int
+    totals: NDArray[np.float64]
+    laps: tuple[LapTime, ...]
+    gate_tick: int
+    ending: str
+    recording: Recording
+
+    @property
+    def reward(self) -> float:
+        return float(self.totals.sum())
+
+    @property
+    def best(self) -> LapTime | None:
+        return best_lap(self.laps)
+
+    def replay(self) -> Replay | None:
+        """Return a replay of the episode so far; None before its first tick, or if it cannot be replayed."""
+        try:
+            return self.recording.replay() if self.ticks else None
+        except ReplayError:  # too many control points, or a server that sent rewards which are not finite
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class Tick:
+    """State of a race after one tick, or after commands without a tick. Immutable.
+
+    episode: number of restarts so far.
+    finished: lap that the followed car finished in this tick.
+    over: the episodes of all cars have ended.
+    episodes: one for each car.
+    bridge: connection to the server, if the cars are on one.
+    """
+
+    snapshot: Snapshot
+    episode: int
+    finished: LapTime | None
+    over: bool
+    episodes: tuple[EpisodeState, ...]
+    bridge: BridgeStatus | None = None
+
+    @property
+    def followed(self) -> EpisodeState:
+        return self.episodes[self.snapshot.focus]
+
+    @property
+    def laps(self) -> tuple[LapTime, ...]:
+        """Laps of the followed car in this episode."""
+        return self.followed.laps
+
+
+class CarGroup(Protocol):
+    """Cars that are stepped together. `rows` (N,) of `CAR` and `observations` (N, 14) are never written again."""
+
+    track: Track
+    rows: Cars
+    observations: NDArray[np.float32]
+
+    def reset(self, start: Start, seed: int) -> None: ...
+
+    def step(self, actions: NDArray[np.float64]) -> None: ...
+
+    def status(self, car: int) -> BridgeStatus | None:
+        """Return the connection of a car; None if it is simulated in this process."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class LocalCars:
+    """All cars of a race as one simulation in this process; a car keeps driving after its episode has ended."""
+
+    def __init__(self, circuit: str, count: int, config: Config) -> None:
+        self.track = load_circuit(circuit)
+        self._simulation = Simulation(self.track, count, config)
+        self._rows = self._simulation.cars.view(CAR, np.ndarray)
+        self._copy()
+
+    def reset(self, start: Start, seed: int) -> None:
+        self._simulation.start_from(start)
+        self._simulation.seed([seed] * len(self._rows))
+        self._simulation.reset()
+        self._copy()
+
+    def step(self, actions: NDArray[np.float64]) -> None:
+        self._simulation.step(actions)
+        self._copy()
+
+    def status(self, car: int) -> BridgeStatus | None:
+        return None
+
+    def close(self) -> None:
+        self._simulation.close()
+
+    def _copy(self) -> None:
+        self.rows = self._rows.copy()
+        self.observations = self._simulation.result.observations.copy()
+
+
+class BridgeCars:
+    """Cars on a server, one connection each. Each has telemetry or a shadow car, so that it can be drawn."""
+
+    def __init__(self, circuit: str, count: int, config: Config, bridge: BridgeAddress) -> None:
+        self._bridge, self._envs = bridge, list[RacerEnv]()
+        try:
+            for _ in range(count):
+                env = RacerEnv(
+                    bridge.url, track_id=circuit, config=config, token=bridge.token, render_mode="rgb_array"
+                )
+                self._envs.append(env)
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self, start: Start, seed: int) -> None:
+        self.observations = np.stack([env.reset(seed=seed, options={"start": start})[0] for env in self._envs])
+        self.track = self._envs[0].track
+        self._collect()
+
+    def step(self, actions: NDArray[np.float64]) -> None:
+        steps = [env.step(action) for env, action in zip(self._envs, actions, strict=True)]  # type: ignore[arg-type]
+        self.observations = np.stack([step[0] for step in steps])
+        self._collect()
+
+    def status(self, car: int) -> BridgeStatus | None:
+        shadow = self._envs[car].shadow
+        return BridgeStatus(self._bridge.url, shadow is None, shadow.out_of_sync_since if shadow else None)
+
+    def close(self) -> None:
+        for env in self._envs:
+            env.close()
+
+    def _collect(self) -> None:
+        self.rows = np.array([env.car for env in self._envs], CAR)
+
+
+class RaceCar:
+    """Driver and results of one car in the current episode.
+
+    gates: ticks at which the car crossed a gate.
+    ending: reason for the end of the episode; empty while it is running.
+    """
+
+    def __init__(self, entrant: Entrant) -> None:
+        self.entrant = entrant
+
+    def begin(self, track: Track, config: Config, start: Start, seed: int, to_beat: LapTime | None) -> None:
+        """Start a new episode."""
+        assert track.circuit is not None
+        self.circuit, self.ending = track.circuit.name, ""
+        self.gates: list[int] = []
+        self.stopwatch = Stopwatch(len(track.gates), to_beat)
+        self.laps: tuple[LapTime, ...] = ()
+        self._insight: PolicyInsight | None = None
+        self._random = np.random.default_rng(seed)
+        self.recorder = ReplayRecorder(track.circuit, config, start, seed, self.entrant.name)
+
+    def act(self, agent: Agent, observation: NDArray[np.float32], stochastic: bool) -> NDArray[Any]:
+        """Return the agent's action; models without noise always act deterministically."""
+        return agent.act(observation, deterministic=not (stochastic and agent.noise_shape), rng=self._random)
+
+    def insight(self, observation: NDArray[np.float32], ticks: int) -> PolicyInsight | None:
+        """Return the agent's view of an observation, at most `INSIGHT_INTERVAL` ticks old."""
+        agent = self.entrant.agent
+        if agent is not None and (self._insight is None or ticks % INSIGHT_INTERVAL == 0):
+            value: NDArray[np.float32] | None = agent.values(observation)
+            self._insight = PolicyInsight(
+                None if value is None else float(value), agent.spread(observation), agent.sensitivity(observation)
+            )
+        return self._insight
+
+    def style(self, status: BridgeStatus | None) -> CarStyle:
+        """Return the car's appearance; a car whose position is only estimated is drawn as a ghost."""
+        if status is None or status.exact:
+            return CarStyle(self.entrant.name, self.entrant.colour, self.entrant.ghost)
+        return CarStyle(f"{self.entrant.name} (estimated)", self.entrant.colour, ghost=True)
 
 
 class Race:
-    """Some cars from the same start. One is followed, and all that is said of the race is said of that one.
+    """Cars that drive from the same start, without contact. One of them is followed.
 
-    There is no contact. A ghost shows the record: where the car was that many ticks after the line.
-
-    bridge: where the cars are; None has them in this process.
-    focus: number of the followed car.
-    person_drives: whether the person has the wheel of the followed car, although an agent could drive it.
-    drawn: whether agents draw their actions, as in training, instead of doing what they hold best.
-    start: where the next episode begins.
+    A race belongs to the thread that drives it; others get its `Tick`s and send `RaceCommand`s.
     """
 
-    def __init__(
-        self,
-        circuit: str,
-        entrants: Sequence[Entrant],
-        ghost: Trace | None = None,
-        config: Mapping[str, Any] = ENDLESS,
-        bridge: BridgeAddress | None = None,
-    ) -> None:
-        self.config, self.bridge, self.ghost = parse_config(config), bridge, ghost
-        self.focus, self.person_drives, self.drawn, self.start = 0, False, False, AT_THE_LINE
-        self._ghost_looks = (_look_of(ghost),) if ghost else ()
-        self.cars: list[RaceCar] = []
-        self.seed = 0
-        self._circuit = circuit
+    def __init__(self, setup: RaceSetup) -> None:
+        self.setup, self.config = setup, parse_config(setup.config)
+        self._focus, self._stochastic, self._player_drives, self._start = setup.focus, setup.stochastic, False, START_LINE
+        self._ghost_styles = (_ghost_style(setup.ghost),) if setup.ghost else ()
+        self._cars = [RaceCar(entrant) for entrant in setup.entrants]
+        count = len(self._cars)
+        self._group: CarGroup = (
+            LocalCars(setup.circuit, count, self.config)
+            if setup.bridge is None
+            else BridgeCars(setup.circuit, count, self.config, setup.bridge)
+        )
+        self._episode = -1
         try:
-            for entrant in entrants:
-                self.cars.append(RaceCar(entrant, self._open_env()))
-            self.restart()
+            self._restart(0)
         except BaseException:
             self.close()
             raise
 
     @property
-    def entrants(self) -> tuple[Entrant, ...]:
-        return tuple(car.entrant for car in self.cars)
-
-    @property
-    def track(self) -> Track:
-        return self.cars[0].env.track
-
-    @property
-    def followed(self) -> RaceCar:
-        return self.cars[self.focus]
-
-    @property
-    def laps(self) -> list[LapTime]:
-        return self.followed.stopwatch.laps
-
-    @property
-    def stopwatch(self) -> Stopwatch:
-        return self.followed.stopwatch
-
-    @property
-    def totals(self) -> Any:
-        return self.followed.totals
-
-    @property
     def over(self) -> bool:
         """Whether the episodes of all cars have ended."""
-        return all(car.ending for car in self.cars)
+        return all(car.ending for car in self._cars)
 
-    @property
-    def link(self) -> Link | None:
-        """To the server, if the cars are on one."""
-        if self.bridge is None:
-            return None
-        copy = self.followed.env.shadow
-        return Link(self.bridge.url, copy is None, copy.out_of_sync_since if copy else None)
+    def apply(self, command: RaceCommand) -> None:
+        """Carry out a command."""
+        match command:
+            case Restart(seed):
+                self._restart(seed)
+            case SetFocus(car):
+                self._focus = car
+            case TakeWheel(on):
+                self._player_drives = on
+            case SetStochastic(on):
+                self._stochastic = on
+            case SetStart(start):
+                self._start = start
+            case SetEntrant(car, entrant):
+                self._cars[car].entrant = entrant
 
-    def restart(self, seed: int = 0) -> None:
-        """All cars to the start, which is drawn by the seed unless it is the line; and the clock to zero."""
-        self.ticks = 0
-        best = self.ghost.best_lap if self.ghost else None
-        for car in self.cars:
-            car.begin(self.config, self.start, seed, LapTime(best.ticks, best.gate_ticks) if best else None)
-        self.seed = seed  # the last thing: whoever sees it knows that all have begun
+    def step(self, action: Action = NO_ACTION) -> Tick:
+        """Advance all cars by one tick; `action` is the player's."""
+        gates = self._group.rows["checkpoint"].tolist()
+        actions = self._actions(action)
+        self._group.step(actions)
+        self._ticks += 1
+        rows, finished = self._group.rows, None
+        self._totals = self._totals + rows["components"]
+        columns = ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks", "reward", "terminated", "truncated")
+        for number, values in enumerate(zip(*(rows[name].tolist() for name in columns), strict=True)):
+            lap, lap_ticks, gate, finished_ticks, reward, terminated, truncated = values
+            car = self._cars[number]
+            if gate != gates[number]:
+                car.gates.append(self._ticks)
+            if not car.ending and (terminated or truncated):
+                car.ending = TIME_UP if truncated else STOOD_STILL
+            car.recorder.add(actions[number], reward, finished_lap_ticks=finished_ticks)
+            finished_lap = car.stopwatch.tick(lap, lap_ticks, gate, finished_ticks)
+            if finished_lap is not None:
+                car.laps = tuple(car.stopwatch.laps)
+                finished = finished_lap if number == self._focus else finished
+        return self.tick(finished)
 
-    def step(self, action: Action) -> LapTime | None:
-        """One tick of every car; the action is the person's. Returns the lap that the followed car ended."""
-        self.ticks += 1
-        finished = None
-        for number, car in enumerate(self.cars):
-            at_the_wheel = car.entrant.agent is None or (self.person_drives and number == self.focus)
-            lap = car.step(action if at_the_wheel else None, self.drawn)
-            finished = lap if number == self.focus else finished
-        return finished
+    def tick(self, finished: LapTime | None = None) -> Tick:
+        """Return the state of the race now."""
+        statuses = [self._group.status(number) for number in range(len(self._cars))]
+        return Tick(
+            self._snapshot(statuses),
+            self._episode,
+            finished,
+            self.over,
+            tuple(
+                EpisodeState(
+                    car.entrant.name,
+                    car.circuit,
+                    self._ticks,
+                    self._totals[number],
+                    car.laps,
+                    car.gates[-1] if car.gates else 0,
+                    car.ending,
+                    car.recorder.recording(),
+                )
+                for number, car in enumerate(self._cars)
+            ),
+            statuses[self._focus],
+        )
 
-    def snapshot(self) -> Snapshot:
-        """What there is to see now."""
-        followed = self.followed
-        ghosts = [self._ghost_row(self.ghost)] if self.ghost else []
+    def close(self) -> None:
+        self._group.close()
+
+    def _restart(self, seed: int) -> None:
+        self._group.reset(self._start, seed)
+        self._ticks = 0
+        self._totals = np.zeros((len(self._cars), len(COMPONENTS)))
+        best = self.setup.ghost.best_lap if self.setup.ghost else None
+        for car in self._cars:
+            car.begin(self._group.track, self.config, self._start, seed, best.time if best else None)
+        self._episode += 1
+
+    def _actions(self, action: Action) -> NDArray[np.float64]:
+        actions = np.empty((len(self._cars), len(action)))
+        for number, car in enumerate(self._cars):
+            agent = car.entrant.agent
+            if agent is None or (self._player_drives and number == self._focus):
+                actions[number] = action
+            else:
+                actions[number] = car.act(agent, self._group.observations[number], self._stochastic)
+        return actions
+
+    def _snapshot(self, statuses: Sequence[BridgeStatus | None]) -> Snapshot:
+        focus, ghost, rows = self._focus, self.setup.ghost, self._group.rows
+        followed, observation = self._cars[focus], self._group.observations[focus]
+        styles = tuple(car.style(status) for car, status in zip(self._cars, statuses, strict=True))
         return Snapshot(
-            track=self.track,
-            cars=np.array([*(car.row for car in self.cars), *ghosts], CAR),
-            styles=(*(car.look() for car in self.cars), *self._ghost_looks),
-            focus=self.focus,
-            observation=followed.seen,
-            totals=followed.totals,
-            insight=followed.thought(),
+            track=self._group.track,
+            cars=rows if ghost is None else np.concatenate([rows, self._ghost_rows(ghost)]),
+            styles=(*styles, *self._ghost_styles),
+            focus=focus,
+            observation=observation,
+            totals=self._totals[focus],
+            insight=followed.insight(observation, self._ticks),
             timing=followed.stopwatch.timing(),
             gaps=self._gaps(),
         )
 
-    def replay(self) -> Replay | None:
-        """What the followed car drove since the start; None before the first tick."""
-        return self.followed.replay()
-
-    def close(self) -> None:
-        for car in self.cars:
-            car.env.close()
-
-    def _open_env(self) -> RacerEnv:
-        """Over a bridge, with telemetry or a copy that follows: an environment that could be drawn has either."""
-        if self.bridge is None:
-            return RacerEnv(track_id=self._circuit, config=self.config)
-        return RacerEnv(
-            self.bridge.url,
-            track_id=self._circuit,
-            config=self.config,
-            token=self.bridge.token,
-            render_mode="rgb_array",
-        )
-
-    def _ghost_row(self, ghost: Trace) -> Cars:
-        """Of its first lap while ours is from the standing start, of its best lap after that."""
-        car = self.followed.row
+    def _ghost_rows(self, ghost: Trace) -> Cars:
+        """Return the ghost's row (1,): from its first lap during a lap from the standing start, else from its best lap."""
+        car = self._group.rows[self._focus]
         lap = ghost.laps[0] if car["lap"] == 1 and ghost.laps and ghost.laps[0].first == 0 else ghost.best_lap
         first = lap.first if lap else 0
-        return ghost.rows[min(first + int(car["lap_ticks"]), ghost.ticks)]  # type: ignore[no-any-return]
+        tick = min(first + int(car["lap_ticks"]), ghost.ticks)
+        return ghost.rows[tick : tick + 1]
 
     def _gaps(self) -> tuple[float, ...]:
-        """By when each car took the last gate that both have taken."""
-        if len(self.cars) < 2:
+        """Return each car's time behind (+) the followed car [s] at the last gate that both have crossed."""
+        if len(self._cars) < 2:
             return ()
-        own = self.followed.passed
+        own = self._cars[self._focus].gates
         gaps = []
-        for car in self.cars:
-            gate = min(len(own), len(car.passed)) - 1
-            gaps.append((car.passed[gate] - own[gate]) / TICKS_PER_SECOND if gate >= 0 else 0.0)
+        for car in self._cars:
+            gate = min(len(own), len(car.gates)) - 1
+            gaps.append((car.gates[gate] - own[gate]) / TICKS_PER_SECOND if gate >= 0 else 0.0)
         return tuple(gaps)
+
+
+def _ghost_style(ghost: Trace) -> CarStyle:
+    """Return the ghost's appearance; its lap time tells it from the driver of the same name."""
+    lap = f" {lap_time(ghost.best_lap.ticks)}" if ghost.best_lap else ""
+    return CarStyle(ghost.replay.driver + lap, GHOST_COLOUR, ghost=True)

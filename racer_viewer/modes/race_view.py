@@ -1,25 +1,24 @@
-"""A car on the road, seen: what playing, watching and replaying have in common.
-
-A race on screen: what playing and watching have in common, here and on somebody else's bridge."""
+"""Components of screens that show cars: the picture of a race, and a race that is being driven."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError
 from racer_viewer.modes.controls import Action, PlaybackSpeed
-from racer_viewer.modes.drive import LONGEST, Drive, Tick, drive_of
-from racer_viewer.modes.keeping import keep_replay
-from racer_viewer.modes.link import Link
-from racer_viewer.modes.race import Race, RaceSetup
+from racer_viewer.modes.drive import TIME_BUDGET, Drive
+from racer_viewer.modes.race import RaceSetup, Tick
 from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen, draw_keys
 from racer_viewer.modes.waiting import open_race
+from racer_viewer.paths import free_path
 from racer_viewer.render.camera import Camera, Insets, Mode
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
+from racer_viewer.replays import Replay, file_name, save_replay
 from racer_viewer.snapshot import InterpolatedFrame, Snapshot
 from racer_viewer.sound import car_sound
 from racer_viewer.ui.intents import Command, Drag, Intent, MouseMove, Scroll
@@ -29,7 +28,9 @@ from racer_viewer.ui.paint import FOOTER_HEIGHT, STATUS_HEIGHT, ColouredWords, d
 if TYPE_CHECKING:
     import pygame
 
-TOGGLED = (
+    from racer_viewer.render.overlays.panel import History
+
+TOGGLES = (
     Command.RAYS,
     Command.REWARD,
     Command.INPUTS,
@@ -40,97 +41,101 @@ TOGGLED = (
     Command.GATES,
     Command.NAMES,
 )
-"""What is shown or not, each by a key."""
-CAMERAS = {
+"""Commands that show or hide an overlay of the same name."""
+CAMERA_NOTICES = {
     Mode.FOLLOW: "Camera: follows the car",
-    Mode.WHOLE: "Camera: the whole circuit",
+    Mode.WHOLE: "Camera: whole circuit",
     Mode.FREE: "Camera: drag to move, wheel to zoom",
 }
-"""In the order in which one key goes through them."""
+"""Camera modes in the order in which the camera key selects them."""
 KEYS_TICKS = 300
-"""How long the keys are shown at the bottom, from the beginning and whenever the mouse is moved."""
+"""Time for which the key line is shown at the start and after each mouse movement [ticks]."""
 ZOOM_STEP = 1.15
-"""Of one click of the mouse wheel."""
+"""Zoom factor of one step of the mouse wheel."""
 
 
-class DrivingScreen(Screen):
-    """Draws the last two snapshots, and what lies between them."""
+class RaceView:
+    """Draws the last two snapshots and everything between them: scene, overlay panels, camera and key line.
 
-    def __init__(self, app: AppContext, first: Snapshot, patient: bool = False) -> None:
-        """patient: every picture is drawn in full, for films."""
-        super().__init__(app)
-        self._scene, self._overlays = Scene(app.theme, patient), Overlays(app.theme, patient)
-        self._scene.prepare(first.track, app.height)
-        gc.unfreeze()  # of what was loaded before, some may have been left behind
+    screen: owner; panels and keys are drawn only while it is on top.
+    patient: every frame is drawn in full, for films.
+    """
+
+    def __init__(self, screen: Screen, first: Snapshot, patient: bool = False) -> None:
+        self._screen, self._app = screen, screen.app
+        theme = self._app.theme
+        self.scene, self._overlays = Scene(theme, patient), Overlays(theme, patient)
+        self.scene.prepare(first.track, self._app.height)
+        gc.unfreeze()  # objects frozen by an earlier race may be garbage by now
         gc.collect()
-        gc.freeze()  # what is loaded now stays: looking through it again would hold up a frame of the race
-        self.before = self.after = first
-        self.pace = PlaybackSpeed()
-        """Where the person drives it stays as it is."""
-        self._keys_ticks = KEYS_TICKS
+        gc.freeze()  # a later collection would otherwise delay a frame
+        self.playback = PlaybackSpeed()
         self.begin_at(first)
 
     @property
     def camera(self) -> Camera:
-        return self._scene.camera
+        return self.scene.camera
 
     @property
-    def top_reserved(self) -> int:
-        """Height of what lies at the top, where no panel may lie [px]."""
-        return 0
+    def history(self) -> History:
+        """Values of the last seconds that the panels plot."""
+        return self._overlays.history
 
     @property
-    def bottom_reserved(self) -> int:
-        """The same at the bottom, above the keys [px]."""
-        return 0
+    def on_top(self) -> bool:
+        return self._app.top is self._screen
 
-    def keys(self) -> Sequence[Key]:
-        toggles = [(self.app.key_label(what), what.value) for what in TOGGLED]
-        return (("Esc", "pause"), (self.app.key_label(Command.CAMERA), "camera"), *toggles)
+    def keys(self) -> tuple[Key, ...]:
+        """Return the keys of the camera and the overlays."""
+        label = self._app.key_label
+        return ((label(Command.CAMERA), "camera"), *((label(command), command.value) for command in TOGGLES))
 
     def show(self, snapshot: Snapshot) -> None:
-        """A tick has passed, and this is what there is to see now."""
+        """Show the snapshot of the next tick."""
         self._keys_ticks = max(0, self._keys_ticks - 1)
         self.before, self.after = self.after, snapshot
-        self._scene.tick(snapshot)
-        self._overlays.tick(snapshot)
+        self._tick(snapshot)
 
-    def begin_at(self, snapshot: Snapshot) -> None:
-        """Something else begins: nothing moves from what was shown before to this."""
+    def begin_at(self, snapshot: Snapshot, show_keys: bool = True) -> None:
+        """Jump to a snapshot, without motion from the one before."""
+        if show_keys:
+            self.show_keys()
         self.before = self.after = snapshot
-        self.show_keys()
-        self._scene.tick(snapshot)
-        self._overlays.tick(snapshot)
+        self._tick(snapshot)
 
-    def moment(self, share: float = 1.0) -> InterpolatedFrame:
-        """What is to be seen when this share of the window's next tick has passed."""
-        return InterpolatedFrame(self.before, self.after, self.pace.share(share))
+    def hold(self) -> None:
+        """Show the last snapshot for another window tick; the camera may still be moving."""
+        self.camera.tick(self.after)
+
+    def frame(self, share: float = 1.0) -> InterpolatedFrame:
+        """Return the frame to draw when this share of the window's next tick has passed."""
+        return InterpolatedFrame(self.before, self.after, self.playback.share(share))
 
     def handle(self, intent: Intent) -> None:
+        """Handle intents for overlays, camera and mouse."""
         match intent:
-            case Command() if intent in TOGGLED:
+            case Command() if intent in TOGGLES:
                 self.toggle(intent.value)
             case Command.CAMERA:
-                camera, modes = self._scene.camera, list(CAMERAS)
-                camera.mode = modes[(modes.index(camera.mode) + 1) % len(modes)]
-                self.app.notify(CAMERAS[camera.mode])
+                modes = list(CAMERA_NOTICES)
+                self.camera.mode = modes[(modes.index(self.camera.mode) + 1) % len(modes)]
+                self._app.notify(CAMERA_NOTICES[self.camera.mode])
             case MouseMove():
                 self.show_keys()
             case Drag(dx=dx, dy=dy):
-                self._scene.camera.drag(dx, dy)
+                self.camera.drag(dx, dy)
             case Scroll(steps, x, y):
-                self._scene.camera.zoom(ZOOM_STEP**steps, (x, y))
+                self.camera.zoom(ZOOM_STEP**steps, (x, y))
             case _:
                 pass
 
-    def toggle(self, name: str) -> None:
-        """Show something over the picture, or no longer."""
-        shown = self.app.settings.overlays
-        others = tuple(each for each in shown if each != name)
-        self.app.change(overlays=others if name in shown else (*shown, name))
+    def toggle(self, overlay: str) -> None:
+        """Show an overlay, or hide it."""
+        shown = self._app.settings.overlays
+        others = tuple(each for each in shown if each != overlay)
+        self._app.change(overlays=others if overlay in shown else (*shown, overlay))
 
     def show_keys(self) -> None:
-        """For a while."""
         self._keys_ticks = KEYS_TICKS
 
     def hide_keys(self) -> None:
@@ -138,170 +143,161 @@ class DrivingScreen(Screen):
 
     @property
     def keys_shown(self) -> bool:
-        """Whether there is a line of keys at the bottom now."""
         return self._keys_ticks > 0
 
-    def on_show(self) -> None:
-        self.app.sound.resume()
-
-    def on_cover(self) -> None:
-        self.app.sound.pause()
-
-    def on_close(self) -> None:
-        self.app.sound.pause()
-
     def draw_ahead(self) -> bool:
-        return self._scene.draw_ahead()
+        return self.scene.draw_ahead()
 
-    def draw(self, surface: pygame.Surface, share: float) -> None:
-        keys = self.keys_shown and self.app.top is self
-        below = self.app.theme.px(FOOTER_HEIGHT) if keys else 0
-        self.draw_road(surface, share, self.top_reserved, self.bottom_reserved + below)
-        if keys:
-            draw_keys(surface, self.app.theme, self.keys())
+    def draw(
+        self, surface: pygame.Surface, share: float, keys: Sequence[Key] = (), top: int = 0, bottom: int = 0
+    ) -> None:
+        """Draw the race and the key line; panels leave `top` and `bottom` free [px]."""
+        show_keys = bool(keys) and self.keys_shown and self.on_top
+        footer = self._app.theme.px(FOOTER_HEIGHT) if show_keys else 0
+        self._draw_race(surface, share, top, bottom + footer)
+        if show_keys:
+            draw_keys(surface, self._app.theme, keys)
 
-    def draw_road(self, surface: pygame.Surface, share: float, top: int = 0, bottom: int = 0) -> None:
-        """The scene, and over it the panels, which leave so much free at the top and at the bottom [px]."""
-        theme, shown = self.app.theme, self.app.settings.overlays
+    def _draw_race(self, surface: pygame.Surface, share: float, top: int, bottom: int) -> None:
+        theme, shown = self._app.theme, self._app.settings.overlays
         if self._overlays.theme is not theme:
-            self._scene.use(theme)
+            self.scene.use(theme)
             self._overlays = self._overlays.with_theme(theme)
         options = SceneOptions(rays="rays" in shown, gates="gates" in shown, names="names" in shown)
-        moment = self.moment(share)
-        self._scene.draw(surface, moment.before, moment.after, moment.share, options)
-        if self.app.top is not self:
+        frame = self.frame(share)
+        self.scene.draw(surface, frame.before, frame.after, frame.share, options)
+        if not self.on_top:
             return
         width, height = surface.get_size()
         panels = surface.subsurface((0, top, width, height - top - bottom))
-        covered = self._overlays.draw(panels, moment.after, shown, self.app.settings.units)
-        self._scene.camera.insets = _insets(covered, surface.get_size(), top, bottom)
+        covered = self._overlays.draw(panels, frame.after, shown, self._app.settings.units)
+        self.camera.insets = _insets(covered, surface.get_size(), top, bottom)
+
+    def _tick(self, snapshot: Snapshot) -> None:
+        self.scene.tick(snapshot)
+        self._overlays.tick(snapshot)
 
 
 def _insets(panels: Sequence[pygame.Rect], size: tuple[int, int], top: int, bottom: int) -> Insets:
-    """What the columns of panels at both sides leave free, for a view of the whole circuit."""
+    """Return the margins covered by the columns of panels, for a view of the whole circuit."""
     middle = size[0] // 2
     left = max((panel.right for panel in panels if panel.centerx < middle), default=0)
     right = min((panel.left for panel in panels if panel.centerx >= middle), default=size[0])
     return Insets(left, top, size[0] - right, bottom)
 
 
-PATIENCE, LONGEST_SILENCE = 0.5, 8.0
-"""After which a silent bridge is mentioned, and after which it counts as gone [s]."""
+NOTED_SILENCE, MAX_SILENCE = 0.5, 8.0
+"""Time without an answer from a server after which it is shown, and after which the connection counts as lost [s]."""
 
 
-class LostScreen(MessageScreen):
-    """A race cannot go on; the way back leads out of it."""
+class LiveRace:
+    """A race that a screen drives and shows: its drive, its view, its latest tick and the connection.
 
-    def back(self) -> None:
-        self.app.pop()
-        self.app.pop()
+    screen: owner.
+    on_reopen: called with the last tick of the race before, when another race has taken its place.
+    """
 
-
-class RaceScreen(DrivingScreen):
-    """Has a race driven, and shows how it stands with the bridge if there is one."""
-
-    def __init__(self, app: AppContext, setup: RaceSetup, race: Race, drive: Drive | None = None) -> None:
-        """drive: has the race driven in another way than is usual for it."""
-        super().__init__(app, race.snapshot())
-        self.setup = setup
-        self.drive: Drive = drive or drive_of(race)
-        self.link: Link | None = race.link
-        self._parted = False
+    def __init__(self, screen: Screen, setup: RaceSetup, drive: Drive, on_reopen: Callable[[Tick], None]) -> None:
+        self._screen, self._app, self._on_reopen = screen, screen.app, on_reopen
+        self.setup, self.drive, self.tick = setup, drive, drive.first
+        self.view = RaceView(screen, drive.first.snapshot)
         self._granted = self._spent = 0.0
-        """Time that may go, and that went, into driving and showing it since the last picture [s]."""
-
-    @property
-    def race(self) -> Race:
-        return self.drive.race
-
-    @property
-    def top_reserved(self) -> int:
-        return self.app.theme.px(STATUS_HEIGHT) if self.status() or self.link else 0
-
-    def status(self) -> ColouredWords:
-        """What stands at the left of the line at the top."""
-        return ()
-
-    def advance(self, ticks: int, action: Action) -> Sequence[Tick]:
-        """Drive, show and sound what came of it."""
-        begin = time.perf_counter()
-        try:
-            self._granted += LONGEST
-            driven = self.drive.advance(ticks, action, max(0.0, self._granted - self._spent))
-        except RacerError as error:
-            self._lose(str(error))
-            return ()
-        for tick in driven:
-            self.show(tick.snapshot)
-            self.link = tick.link
-        self._spent += time.perf_counter() - begin
-        if driven:
-            self.app.sound.tick(car_sound(self.after.car))
-        elif self.silence > LONGEST_SILENCE and self.app.top is self:
-            self._lose(f"No answer from {self.setup.bridge.url if self.setup.bridge else ''} for {self.silence:.0f} s")
-        return driven
+        """Time allowed for and spent on simulating since the last frame [s]."""
 
     @property
     def silence(self) -> float:
-        """For how long a bridge has owed an answer [s]."""
-        since = self.drive.silent_since
+        """Time for which a server has not answered [s]."""
+        since = self.drive.waiting_since
         return 0.0 if since is None else time.monotonic() - since
 
-    def take(self, setup: RaceSetup, race: Race) -> None:
-        """Go on with another race: on another circuit, with others, or over a new connection."""
-        self.part()
-        self._parted = False
-        self.setup, self.drive, self.link = setup, drive_of(race), race.link
-        self.begin_at(race.snapshot())
+    def advance(self, ticks: int, action: Action) -> Sequence[Tick]:
+        """Drive, and show and play what was driven; a failure opens a message."""
+        begin = time.perf_counter()
+        try:
+            self._granted += TIME_BUDGET
+            driven = self.drive.advance(ticks, action, max(0.0, self._granted - self._spent))
+        except RacerError as error:
+            self._fail(str(error))
+            return ()
+        for tick in driven:
+            self.tick = tick
+            self.view.show(tick.snapshot)
+        self._spent += time.perf_counter() - begin
+        if driven:
+            self._app.sound.tick(car_sound(self.view.after.car))
+        elif self.silence > MAX_SILENCE and self.view.on_top:
+            url = self.setup.bridge.url if self.setup.bridge else ""
+            self._fail(f"No answer from {url} for {self.silence:.0f} s")
+        return driven
 
     def reopen(self, setup: RaceSetup) -> None:
-        """Begin another race, and take it as soon as it is there. A bridge may have room for one at a time only."""
+        """Replace the race with another one. A server may have room for one race only, so the old one is closed."""
         if setup.bridge is not None:
-            self.part()
-        open_race(self.app, setup, lambda race: self.take(setup, race))
-
-    def part(self) -> None:
-        """Be done with the race that is driven."""
-        if not self._parted:
-            self._parted = True
             self.drive.close()
+        setup = replace(setup, focus=self.tick.snapshot.focus)
+        open_race(self._app, setup, lambda drive: self._take(setup, drive))
 
-    def on_close(self) -> None:
-        super().on_close()
+    def close(self) -> None:
         self.drive.close()
 
-    def draw(self, surface: pygame.Surface, share: float) -> None:
+    def reserved_height(self, status: ColouredWords = ()) -> int:
+        """Return the height of the status line at the top [px]."""
+        return self._app.theme.px(STATUS_HEIGHT) if status or self.tick.bridge else 0
+
+    def draw(self, surface: pygame.Surface, share: float, keys: Sequence[Key], status: ColouredWords = ()) -> None:
+        """Draw the race, the key line and the status line."""
         self._granted = self._spent = 0.0
-        super().draw(surface, share)
-        if self.app.top is self and self.top_reserved:
-            draw_status_line(surface, self.app.theme, self.status(), self._link_words())
+        top = self.reserved_height(status)
+        self.view.draw(surface, share, keys, top)
+        if top and self.view.on_top:
+            draw_status_line(surface, self._app.theme, status, self.connection_words())
 
-    def _link_words(self) -> ColouredWords:
-        link, palette = self.link, self.app.theme.palette
-        if link is None:
+    def connection_words(self) -> ColouredWords:
+        """Return the state of the connection for the right end of the status line."""
+        bridge, palette = self.tick.bridge, self._app.theme.palette
+        if bridge is None:
             return ()
-        if self.silence > PATIENCE:
-            return ((link.url, palette.faint), (f"no answer for {self.silence:.0f} s", palette.accent))
-        return ((link.url, palette.faint), (link.report(), palette.good if link.sure else palette.bad))
+        if self.silence > NOTED_SILENCE:
+            return ((bridge.url, palette.faint), (f"no answer for {self.silence:.0f} s", palette.accent))
+        return ((bridge.url, palette.faint), (bridge.text, palette.good if bridge.exact else palette.bad))
 
-    def _lose(self, reason: str) -> None:
-        """The bridge is gone: say so, and offer to try again. What was driven can still be kept."""
-        reconnect = Button("Reconnect", "All begin at the start again", on_press=self._reconnect)
+    def _take(self, setup: RaceSetup, drive: Drive) -> None:
+        self.drive.close()
+        last, self.setup, self.drive, self.tick = self.tick, setup, drive, drive.first
+        self.view.begin_at(drive.first.snapshot)
+        self._on_reopen(last)
+
+    def _fail(self, reason: str) -> None:
+        """Show why the race cannot continue; what was driven can still be saved."""
+        reconnect = Button("Reconnect", "All cars start again", on_press=self._reconnect)
         items = [
             *([reconnect] if self.setup.bridge else []),
-            Button("Save replay", "What was driven until now", on_press=self._keep),
+            Button("Save replay", "Everything driven so far", on_press=self._save),
             Button("Leave", on_press=self._leave),
         ]
-        title = "Connection lost" if self.setup.bridge else "It cannot go on"
-        self.app.push(LostScreen(self.app, title, reason, items))
+        title = "Connection lost" if self.setup.bridge else "The race cannot continue"
+        self._app.push(MessageScreen(self._app, title, reason, items, on_back=self._leave))
 
-    def _keep(self) -> None:
-        keep_replay(self.app, self.race.replay())
+    def _save(self) -> None:
+        save_to_replays(self._app, self.tick.followed.replay())
 
     def _reconnect(self) -> None:
-        self.app.pop()
+        self._app.pop()
         self.reopen(self.setup)
 
     def _leave(self) -> None:
-        self.app.pop()
-        self.app.pop()
+        self._app.pop()
+        self._app.pop()
+
+
+def save_to_replays(app: AppContext, replay: Replay | None) -> None:
+    """Save a replay in the user's replay folder under a new name, and say where."""
+    if replay is None:
+        app.notify("Nothing to save yet")
+        return
+    path = free_path(app.data / "replays" / file_name(replay))
+    try:
+        save_replay(replay, path)
+        app.notify(f"Saved as {path}")
+    except (RacerError, OSError) as error:
+        app.notify(str(error))

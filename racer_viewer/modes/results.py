@@ -1,52 +1,54 @@
-"""What came of a race: laps with their splits, the medal, where the reward came from, and keeping it."""
+"""Results of a race: laps with their sectors, the medal, the reward by component, and saving a replay."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pygame
 
 from racer_env.engine import REWARD_COMPONENTS, component_colours
 from racer_env.errors import RacerError
 from racer_viewer.modes.circuits import MEDALS
-from racer_viewer.modes.keeping import keep_replay
+from racer_viewer.modes.race import RaceSetup, Tick
+from racer_viewer.modes.race_view import save_to_replays
 from racer_viewer.modes.screen import AppContext, ListScreen
-from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays.records import medal_for
-from racer_viewer.timing import LapTime
+from racer_viewer.timing import LapTime, lap_time
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL
 
-if TYPE_CHECKING:
-    from racer_viewer.modes.play import PlayScreen
-
-MOST_LAPS_SHOWN = 8
+MAX_LAPS_SHOWN = 8
+NEW_RECORD = "new record on this circuit"
 
 
 class ResultsScreen(ListScreen):
-    """The race goes on lying below it."""
+    """Results over the finished race.
+
+    last: last tick of the race.
+    restart: starts the race again.
+    """
 
     title = "Results"
     darkness = 215
 
-    def __init__(self, app: AppContext, play: PlayScreen) -> None:
-        self._play, self._race = play, play.race
-        self._news = self._enter_record(app)
+    def __init__(self, app: AppContext, setup: RaceSetup, last: Tick, restart: Callable[[], None]) -> None:
+        self._last, self._restart = last, restart
+        self._replay = last.followed.replay()
+        self.is_record = setup.entrants[0].agent is None and self._enter_record(app)
         super().__init__(
             app,
             [
-                Button("Again", "From the line, same opponents", on_press=self._again),
-                Button("Save replay", "Keep it as a file, to watch or to send", on_press=self._save),
+                Button("Race again", "From the start line, same opponents", on_press=self._race_again),
+                Button("Save replay", "As a file, to watch or to share", on_press=self._save),
                 Button(app.leave_label, on_press=app.leave_race),
             ],
         )
-        if self._news:
+        if self.is_record:
             app.sound.play("record")
 
     @property
     def subtitle(self) -> str:
-        circuit = self._race.track.circuit
-        return circuit.name if circuit else ""
+        return self._last.followed.circuit
 
     def back(self) -> None:
         self.app.leave_race()
@@ -62,9 +64,9 @@ class ResultsScreen(ListScreen):
         self._draw_reward(surface, left, y + theme.px(14), width)
 
     def _draw_best(self, surface: pygame.Surface, x: int, y: int) -> int:
-        theme, best = self.app.theme, self._race.stopwatch.best_of_run
+        theme, best = self.app.theme, self._last.followed.best
         if best is None:
-            text = theme.text("No lap was finished", TEXT, theme.palette.faint)
+            text = theme.text("No lap finished", TEXT, theme.palette.faint)
             surface.blit(text, (x, y))
             return y + text.get_height() + theme.px(PADDING)
         medal = self._medal(best)
@@ -79,22 +81,21 @@ class ResultsScreen(ListScreen):
             label = theme.text(medal, TEXT, MEDALS[medal])
             surface.blit(label, (beside + 2 * radius + theme.px(8), centre[1] - label.get_height() // 2))
         y += figure.get_height() + theme.px(4)
-        line = theme.text(
-            self._news or "best lap of this run", TEXT, theme.palette.good if self._news else theme.palette.faint
-        )
+        caption = NEW_RECORD if self.is_record else "best lap of this run"
+        line = theme.text(caption, TEXT, theme.palette.good if self.is_record else theme.palette.faint)
         surface.blit(line, (x, y))
         return y + line.get_height() + theme.px(PADDING * 1.5)
 
     def _draw_laps(self, surface: pygame.Surface, x: int, y: int, width: int) -> int:
-        """A line for each of the last laps: its time, and its sectors."""
-        theme, laps = self.app.theme, self._race.laps
-        best = self._race.stopwatch.best_of_run
+        """Draw a row for each of the last laps: its time and its sectors."""
+        theme, laps = self.app.theme, self._last.laps
+        best = self._last.followed.best
         columns = [x, x + theme.px(56), x + theme.px(150), x + theme.px(230), x + theme.px(310)]
         if laps:
             for column, name in zip(columns, ("lap", "time", "sector 1", "2", "3"), strict=True):
                 surface.blit(theme.text(name, TEXT_SMALL, theme.palette.faint), (column, y))
             y += theme.line_height(TEXT_SMALL) + theme.px(6)
-        first = max(0, len(laps) - MOST_LAPS_SHOWN)
+        first = max(0, len(laps) - MAX_LAPS_SHOWN)
         for number, lap in enumerate(laps[first:], first + 1):
             colour = theme.palette.good if lap is best else theme.palette.text
             cells = [str(number), lap_time(lap.ticks), *map(lap_time, lap.sectors())]
@@ -105,9 +106,9 @@ class ResultsScreen(ListScreen):
         return y
 
     def _draw_reward(self, surface: pygame.Surface, x: int, y: int, width: int) -> None:
-        """What an agent would have been paid for this drive, by its parts."""
-        theme, totals = self.app.theme, self._race.totals
-        surface.blit(theme.text("reward of this drive", TEXT_SMALL, theme.palette.faint), (x, y))
+        """Draw the reward of this run by component."""
+        theme, totals = self.app.theme, self._last.followed.totals
+        surface.blit(theme.text("reward of this run", TEXT_SMALL, theme.palette.faint), (x, y))
         y += theme.line_height(TEXT_SMALL) + theme.px(6)
         largest = max(1e-9, *(abs(float(value)) for value in totals))
         bar_left, bar_width = x + theme.px(110), min(theme.px(180), width - theme.px(210))
@@ -124,25 +125,24 @@ class ResultsScreen(ListScreen):
         surface.blit(theme.text(f"total {float(totals.sum()):+.3f}", TEXT_SMALL), (x, y + theme.px(4)))
 
     def _medal(self, lap: LapTime) -> str | None:
-        circuit = self._race.track.circuit
+        circuit = self._last.snapshot.track.circuit
         return medal_for(circuit, lap.ticks) if circuit is not None else None
 
-    def _enter_record(self, app: AppContext) -> str:
-        """Enter the drive as a record; a line if it is the best on this circuit."""
-        replay = self._race.replay()
-        if replay is None or not self._race.laps or self._race.entrants[0].agent is not None:
-            return ""
+    def _enter_record(self, app: AppContext) -> bool:
+        """Enter the run in the records; returns whether it is the best on this circuit."""
+        if self._replay is None or not self._last.laps:
+            return False
         try:
-            entry = app.records.enter(replay)
-            best = app.records.best(replay.circuit)
+            entry = app.records.enter(self._replay)
+            best = app.records.best(self._replay.circuit)
         except (RacerError, OSError) as error:
-            app.notify(f"The record could not be kept: {error}")
-            return ""
-        return "a new record on this circuit" if best is not None and best == entry else ""
+            app.notify(f"The record was not saved: {error}")
+            return False
+        return best is not None and best == entry
 
-    def _again(self) -> None:
+    def _race_again(self) -> None:
         self.app.pop()
-        self._play.restart()
+        self._restart()
 
     def _save(self) -> None:
-        keep_replay(self.app, self._race.replay())
+        save_to_replays(self.app, self._replay)

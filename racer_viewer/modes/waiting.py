@@ -1,10 +1,4 @@
-"""Something that takes a while, done behind the window.
-
-Waiting for the engine, with word of how far it is; Esc goes back.
-
-Waiting for something to be opened that may take its time; Esc goes back meanwhile.
-
-Opening a race: at once, or, where its cars are on a bridge, as soon as that answers. Esc goes back meanwhile."""
+"""Waiting without blocking the window: background tasks, and the screen shown until one is finished."""
 
 from __future__ import annotations
 
@@ -21,61 +15,148 @@ from racer_viewer.ui.paint import BAR_WIDTH, draw_centred, draw_footer, draw_pro
 from racer_viewer.ui.theme import TEXT, TEXT_LARGE
 
 if TYPE_CHECKING:
-    from racer_viewer.modes.race import Race, RaceSetup
+    from racer_viewer.modes.drive import Drive
+    from racer_viewer.modes.race import RaceSetup
 
 Result = TypeVar("Result")
 
+DOT_INTERVAL = 24
+"""Ticks between two dots after the title of a waiting screen."""
+SHORT_WAIT = 18
+"""Ticks before a short wait is shown; most tasks finish sooner."""
+
 
 class BackgroundTask(Generic[Result]):
-    """Begins at once, in a thread of its own. Who wants to know what came of it looks once in a tick."""
+    """A function that runs in its own thread, started at once; `done` is polled once per tick."""
 
-    def __init__(self, do: Callable[[], Result], name: str) -> None:
-        """name: of the thread."""
-        self._do = do
+    def __init__(self, work: Callable[[], Result], name: str) -> None:
+        """Start the task. name: name of the thread."""
+        self._work = work
         self._results: list[Result] = []
-        self._problem: Exception | None = None
+        self._error: Exception | None = None
         self._undo: Callable[[Result], None] | None = None
         self._lock = Lock()
         self.done = False
         Thread(target=self._run, name=name, daemon=True).start()
 
     def result(self) -> Result:
-        """Once it is done: what came of it. What went wrong is raised."""
-        if self._problem is not None:
-            raise self._problem
+        """Return the result of a finished task, or raise its error."""
+        if self._error is not None:
+            raise self._error
         return self._results[0]
 
-    def give_up(self, undo: Callable[[Result], None]) -> None:
-        """Nobody wants it any more: undo what came of it, or will come; nobody waits for that either."""
+    def cancel(self, undo: Callable[[Result], None]) -> None:
+        """Drop the result without waiting for it; `undo` runs in the background when there is one."""
         with self._lock:
             self._undo = undo
             done = self.done
         if done:
-            Thread(target=self._undo_all, name="racer-undo", daemon=True).start()
+            Thread(target=self._undo_result, name="racer-undo", daemon=True).start()
 
     def _run(self) -> None:
         try:
-            self._results.append(self._do())
-        except Exception as error:  # whoever asks for the result gets it
-            self._problem = error
+            self._results.append(self._work())
+        except Exception as error:  # raised again by `result`
+            self._error = error
         with self._lock:
             self.done = True
-            given_up = self._undo is not None
-        if given_up:
-            self._undo_all()
+            cancelled = self._undo is not None
+        if cancelled:
+            self._undo_result()
 
-    def _undo_all(self) -> None:
+    def _undo_result(self) -> None:
         for result in self._results:
             assert self._undo is not None
             self._undo(result)
 
 
-def when_ready(app: AppContext, do: Callable[[], None]) -> None:
-    """Do something that needs the engine: at once if that is ready, else as soon as it is."""
-    if app.warmup.ready:
-        do()
-    else:
-        app.push(LoadingScreen(app, do))
+class WaitingScreen(Screen):
+    """Title, detail and progress of something that takes a while; Esc cancels.
+
+    poll: called once per tick until it returns True; may do a part of the work.
+    finish: called after the screen was closed because `poll` returned True.
+    cancel: called if the screen is closed before.
+    progress: returns the share that is done, 0 to 1; without it, dots after the title show that time passes.
+    delay: ticks before anything is drawn.
+    """
+
+    see_through = True
+
+    def __init__(
+        self,
+        app: AppContext,
+        title: str,
+        poll: Callable[[], bool],
+        finish: Callable[[], None],
+        *,
+        cancel: Callable[[], None] = lambda: None,
+        detail: str = "",
+        progress: Callable[[], float] | None = None,
+        delay: int = 0,
+    ) -> None:
+        super().__init__(app)
+        self.title, self._detail = title, detail
+        self._poll, self._finish, self._cancel, self._progress = poll, finish, cancel, progress
+        self._ticks, self._delay, self._finished = 0, delay, False
+
+    def keys(self) -> tuple[Key, ...]:
+        return (("Esc", "back"),)
+
+    def handle(self, intent: Intent) -> None:
+        if intent == Command.BACK:
+            self.app.pop()
+
+    def tick(self, controls: Controls) -> None:
+        self._ticks += 1
+        if self._poll():
+            self._finished = True
+            self.app.pop()
+            self._finish()
+
+    def on_close(self) -> None:
+        if not self._finished:
+            self._cancel()
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        if self._ticks < self._delay:
+            return
+        theme = self.app.theme
+        width, height = surface.get_size()
+        surface.blit(shade((width, height), 200), (0, 0))
+        dots = "" if self._progress else "." * (self._ticks // DOT_INTERVAL % 4)
+        draw_centred(surface, theme, self.title + dots, height // 2 - theme.px(60), TEXT_LARGE)
+        if self._progress is not None:
+            draw_progress_bar(surface, theme, (width // 2, height // 2), theme.px(BAR_WIDTH), self._progress())
+        if self._detail:
+            detail = theme.truncate(self._detail, width - theme.px(80))
+            draw_centred(surface, theme, detail, height // 2 + theme.px(24), TEXT, theme.palette.faint)
+        draw_footer(surface, theme, self.keys())
+
+
+def when_ready(app: AppContext, action: Callable[[], None]) -> None:
+    """Run an action that needs the engine: now if the engine is ready, else as soon as it is."""
+    warmup = app.warmup
+    if warmup.ready:
+        action()
+        return
+
+    def finish() -> None:
+        if warmup.problem:
+            app.push(MessageScreen(app, "The engine does not start", warmup.problem))
+        else:
+            action()
+
+    detail = "It is compiled once on this machine, which takes some seconds"
+    app.push(
+        WaitingScreen(
+            app,
+            "Starting the engine",
+            lambda: warmup.ready or bool(warmup.problem),
+            finish,
+            detail=detail,
+            progress=lambda: warmup.done,
+        )
+    )
 
 
 def open_when_ready(app: AppContext, make: Callable[[], Screen]) -> None:
@@ -84,7 +165,7 @@ def open_when_ready(app: AppContext, make: Callable[[], Screen]) -> None:
 
 
 def open_safely(app: AppContext, make: Callable[[], Screen]) -> None:
-    """Open a screen; what the user can do something about is shown as a message instead."""
+    """Open a screen; an error that the user can do something about is shown as a message."""
     from racer_env.errors import RacerError
 
     try:
@@ -93,177 +174,82 @@ def open_safely(app: AppContext, make: Callable[[], Screen]) -> None:
         app.push(MessageScreen(app, "That did not work", str(error)))
 
 
-class LoadingScreen(Screen):
-    see_through = True
-
-    def __init__(self, app: AppContext, do: Callable[[], None]) -> None:
-        super().__init__(app)
-        self._do = do
-
-    def keys(self) -> tuple[tuple[str, str], ...]:
-        return (("Esc", "back"),)
-
-    def handle(self, intent: Intent) -> None:
-        if intent == Command.BACK:
-            self.app.pop()
-
-    def tick(self, controls: Controls) -> None:
-        room = self.app.warmup
-        if room.problem:
-            self.app.pop()
-            self.app.push(MessageScreen(self.app, "The engine does not start", room.problem))
-        elif room.ready:
-            self.app.pop()
-            self._do()
-
-    def draw(self, surface: pygame.Surface, share: float) -> None:
-        theme, room = self.app.theme, self.app.warmup
-        surface.blit(shade(surface.get_size(), 200), (0, 0))
-        middle = surface.get_height() // 2
-        title = theme.text("Starting the engine", TEXT_LARGE)
-        surface.blit(title, title.get_rect(center=(surface.get_width() // 2, middle - theme.px(44))))
-        draw_progress_bar(surface, theme, (surface.get_width() // 2, middle), theme.px(BAR_WIDTH), room.done)
-        text = theme.text("It is compiled once on this machine, and takes some seconds", TEXT, theme.palette.faint)
-        surface.blit(text, text.get_rect(center=(surface.get_width() // 2, middle + theme.px(34))))
-        draw_footer(surface, theme, self.keys())
-
-
-DOT_TICKS = 24
-PATIENCE = 18
-"""Ticks before anything is said: most is opened sooner."""
-
-Opened = TypeVar("Opened")
-
-
 def open_in_background(
     app: AppContext,
-    words: str,
-    make: Callable[[], Opened],
-    then: Callable[[Opened], Screen],
-    undo: Callable[[Opened], None],
+    title: str,
+    load: Callable[[], Result],
+    make: Callable[[Result], Screen],
+    undo: Callable[[Result], None],
 ) -> None:
-    """Make something behind the window, and a screen of it; what goes wrong is shown as a message.
+    """Load something in the background and open the screen made from it; errors are shown as a message.
 
-    words: said meanwhile; undo: for something that nobody waits for any more.
+    title: shown if it takes a while.
+    undo: called with the result if the user does not wait for it.
     """
-    behind = BackgroundTask(make, "racer-opening")
-    app.push(OpeningScreen(app, words, behind, lambda: then(behind.result()), lambda: behind.give_up(undo)))
+    task = BackgroundTask(load, "racer-opening")
+    app.push(
+        WaitingScreen(
+            app,
+            title,
+            lambda: task.done,
+            lambda: open_safely(app, lambda: make(task.result())),
+            cancel=lambda: task.cancel(undo),
+            delay=SHORT_WAIT,
+        )
+    )
 
 
-class OpeningScreen(Screen):
-    see_through = True
-
-    def __init__(
-        self,
-        app: AppContext,
-        words: str,
-        behind: BackgroundTask[Opened],
-        screen: Callable[[], Screen],
-        give_up: Callable[[], None],
-    ) -> None:
-        super().__init__(app)
-        self._words, self._behind, self._screen, self._give_up = words, behind, screen, give_up
-        self._ticks, self._taken = 0, False
-
-    def keys(self) -> tuple[Key, ...]:
-        return (("Esc", "back"),)
-
-    def handle(self, intent: Intent) -> None:
-        if intent == Command.BACK:
-            self.app.pop()
-
-    def tick(self, controls: Controls) -> None:
-        self._ticks += 1
-        if self._behind.done:
-            self._taken = True
-            self.app.pop()
-            open_safely(self.app, self._screen)
-
-    def on_close(self) -> None:
-        if not self._taken:
-            self._give_up()
-
-    def draw(self, surface: pygame.Surface, share: float) -> None:
-        if self._ticks < PATIENCE:
-            return
-        theme = self.app.theme
-        surface.blit(shade(surface.get_size(), 200), (0, 0))
-        dots = "." * (self._ticks // DOT_TICKS % 4)
-        draw_centred(surface, theme, self._words + dots, surface.get_height() // 2 - theme.px(44), TEXT_LARGE)
-        draw_footer(surface, theme, self.keys())
+def open_race(app: AppContext, setup: RaceSetup, then: Callable[[Drive], None]) -> None:
+    """Open a race: at once, or in the background if its cars are on a bridge. Errors are shown as a message."""
+    when_ready(app, lambda: _open_race(app, setup, then))
 
 
-def open_race(app: AppContext, setup: RaceSetup, then: Callable[[Race], None]) -> None:
-    """Begin a race and go on with it; what the user can do something about is shown as a message instead."""
-    when_ready(app, lambda: _open(app, setup, then))
-
-
-def _open(app: AppContext, setup: RaceSetup, then: Callable[[Race], None]) -> None:
+def _open_race(app: AppContext, setup: RaceSetup, then: Callable[[Drive], None]) -> None:
     from racer_env.errors import RacerError
+    from racer_viewer.modes.drive import open_drive
 
     if setup.bridge is not None:
-        app.push(ConnectingScreen(app, setup, then))
+        _connect(app, setup, setup.bridge.url, then)
         return
     try:
-        race = setup.open()
+        drive = open_drive(setup)
     except (RacerError, OSError) as error:
         app.push(MessageScreen(app, "That did not work", str(error)))
     else:
-        then(race)
+        then(drive)
 
 
-class ConnectingScreen(Screen):
-    see_through = True
+def _connect(app: AppContext, setup: RaceSetup, url: str, then: Callable[[Drive], None]) -> None:
+    """Connect to a server; Esc cancels, and a failure can be retried."""
+    from racer_viewer.modes.drive import open_drive
 
-    def __init__(self, app: AppContext, setup: RaceSetup, then: Callable[[Race], None]) -> None:
-        super().__init__(app)
-        self._setup, self._then, self._ticks, self._taken = setup, then, 0, False
-        self._attempt = BackgroundTask(setup.open, "racer-connect")
+    task = BackgroundTask(lambda: open_drive(setup), "racer-connect")
 
-    @property
-    def _url(self) -> str:
-        return self._setup.bridge.url if self._setup.bridge else ""
+    def finish() -> None:
+        try:
+            drive = task.result()
+        except Exception as error:  # a server may cause any kind
+            _show_refusal(app, str(error) or type(error).__name__, retry)
+        else:
+            then(drive)
 
-    def keys(self) -> tuple[Key, ...]:
-        return (("Esc", "back"),)
+    def retry() -> None:
+        app.pop()
+        _connect(app, setup, url, then)
 
-    def handle(self, intent: Intent) -> None:
-        if intent == Command.BACK:
-            self.app.pop()
-
-    def tick(self, controls: Controls) -> None:
-        self._ticks += 1
-        if self._attempt.done:
-            self._taken = True
-            self.app.pop()
-            try:
-                race = self._attempt.result()
-            except Exception as error:  # of whatever kind: somebody else's server is at the other end
-                self._tell(str(error) or type(error).__name__)
-            else:
-                self._then(race)
-
-    def on_close(self) -> None:
-        """Nobody waits for it any more; nor for its goodbye to a server that may be silent."""
-        if not self._taken:
-            self._attempt.give_up(lambda race: race.close())
-
-    def draw(self, surface: pygame.Surface, share: float) -> None:
-        theme = self.app.theme
-        surface.blit(shade(surface.get_size(), 200), (0, 0))
-        middle = surface.get_height() // 2
-        draw_centred(
-            surface, theme, "Connecting" + "." * (self._ticks // DOT_TICKS % 4), middle - theme.px(44), TEXT_LARGE
+    app.push(
+        WaitingScreen(
+            app,
+            "Connecting",
+            lambda: task.done,
+            finish,
+            cancel=lambda: task.cancel(lambda drive: drive.close()),
+            detail=url,
         )
-        url = theme.truncate(self._url, surface.get_width() - theme.px(80))
-        draw_centred(surface, theme, url, middle + theme.px(12), TEXT, theme.palette.faint)
-        draw_footer(surface, theme, self.keys())
+    )
 
-    def _tell(self, problem: str) -> None:
-        title = "No connection" if "cannot connect" in problem else "The bridge refuses"
-        items = [Button("Try again", on_press=self._again), Button("Back", on_press=self.app.pop)]
-        self.app.push(MessageScreen(self.app, title, problem, items))
 
-    def _again(self) -> None:
-        self.app.pop()
-        self.app.push(ConnectingScreen(self.app, self._setup, self._then))
+def _show_refusal(app: AppContext, problem: str, retry: Callable[[], None]) -> None:
+    title = "No connection" if "cannot connect" in problem else "The server refused"
+    items = [Button("Try again", on_press=retry), Button("Back", on_press=app.pop)]
+    app.push(MessageScreen(app, title, problem, items))

@@ -1,6 +1,4 @@
-"""Watch: trained agents drive, and everything that they see and want is shown.
-
-What can be done while watching, for those who have no keyboard at hand or do not know its keys."""
+"""Watch: trained agents drive, episode after episode, with their observations, actions and rewards on screen."""
 
 from __future__ import annotations
 
@@ -12,14 +10,25 @@ from typing import TYPE_CHECKING
 
 from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.modes.circuits import fixed_circuits
-from racer_viewer.modes.controls import NAMES, NORMAL, SteeringInput
+from racer_viewer.modes.controls import NORMAL, SPEED_NAMES, SteeringInput
 from racer_viewer.modes.drive import Drive
-from racer_viewer.modes.episodes import KEPT, Episode, EpisodesScreen, EpisodeTable, episode_of
-from racer_viewer.modes.keeping import keep_replay
+from racer_viewer.modes.episodes import MAX_EPISODES, EpisodesScreen, EpisodeTable, WatchedEpisode, watched_episode
 from racer_viewer.modes.models import distinct_names
-from racer_viewer.modes.race import ANYWHERE, AT_THE_LINE, Entrant, Race, RaceSetup
-from racer_viewer.modes.race_view import RaceScreen
-from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen
+from racer_viewer.modes.race import (
+    ANYWHERE,
+    NO_ACTION,
+    START_LINE,
+    Entrant,
+    RaceSetup,
+    Restart,
+    SetFocus,
+    SetStart,
+    SetStochastic,
+    TakeWheel,
+    Tick,
+)
+from racer_viewer.modes.race_view import LiveRace, save_to_replays
+from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
 from racer_viewer.ui.intents import Command, Controls, Intent
@@ -30,36 +39,31 @@ from racer_viewer.ui.theme import Palette
 if TYPE_CHECKING:
     import pygame
 
-MOST_CARS = 8
-TABLE_TICKS = 15
-"""Of the window, from one look at the running episodes to the next."""
-SKIPPED, LEFT = "skipped", "left"
-BEHIND = 0.9
-"""Of the speed that was asked for: what is less is told."""
+MAX_CARS = 8
+TABLE_INTERVAL = 15
+"""Interval between two updates of the running episodes in the table [window ticks]."""
+SKIPPED, LEFT, RUNNING = "skipped", "left", "running"
+"""Endings of episodes that the user decides."""
+MIN_RATE = 0.9
+"""Share of the chosen speed below which the speed reached is shown."""
+BAD_MODEL = "This model cannot be watched"
 
 
 def open_watch(app: AppContext, models: Sequence[Path], circuit: str, stochastic: bool = False) -> None:
-    """Watch some models on a circuit, against each other; one that cannot be loaded gives its reason on screen."""
+    """Watch models race on a circuit; a model that cannot be loaded gives its reason on screen."""
     try:
         entrants = entrants_of(models, app.theme.palette)
     except (AgentError, OSError) as error:
-        app.push(MessageScreen(app, "This model cannot be watched", str(error)))
+        app.push(MessageScreen(app, BAD_MODEL, str(error)))
         return
-    setup = RaceSetup(circuit, entrants, bridge=app.bridge)
-
-    def begin(race: Race) -> None:
-        screen = WatchScreen(app, setup, race)
-        if stochastic:
-            screen.draw_actions(True)
-        app.push(screen)
-
-    open_race(app, setup, begin)
+    setup = RaceSetup(circuit, entrants, bridge=app.bridge, stochastic=stochastic)
+    open_race(app, setup, lambda drive: app.push(WatchScreen(app, setup, drive)))
 
 
 def entrants_of(models: Sequence[Path], palette: Palette) -> tuple[Entrant, ...]:
-    """Agents, each in a colour of its own; the first in that of the player."""
+    """Load agents, each with its own colour; the first gets the player's."""
     colours = (palette.player, *palette.cars)
-    agents = [load_agent(path) for path in models[:MOST_CARS]]
+    agents = [load_agent(path) for path in models[:MAX_CARS]]
     names = distinct_names([agent.info.path for agent in agents])
     return tuple(
         Entrant(name, colours[number % len(colours)], agent)
@@ -67,222 +71,265 @@ def entrants_of(models: Sequence[Path], palette: Palette) -> tuple[Entrant, ...]
     )
 
 
-class WatchScreen(RaceScreen):
-    """Episode after episode. Time goes as fast as the viewer likes, and anybody may take the wheel."""
+class WatchScreen(Screen):
+    """Agents driving episode after episode, at any speed; the user may take the wheel.
 
-    def __init__(self, app: AppContext, setup: RaceSetup, race: Race, drive: Drive | None = None) -> None:
-        super().__init__(app, setup, race, drive)
-        self._wanted = setup.circuit
-        """The circuit that was asked for last; a bridge may not have it."""
-        self.episodes: list[Episode] = []
+    episodes: ended episodes of all cars, the newest last.
+    number: number of the running episode, from 1.
+    stochastic: agents sample their actions, as in training.
+    anywhere: episodes start anywhere on the circuit.
+    """
+
+    def __init__(self, app: AppContext, setup: RaceSetup, drive: Drive) -> None:
+        super().__init__(app)
+        self.live = LiveRace(self, setup, drive, self._take_race)
+        self.view, self.playback = self.live.view, self.live.view.playback
+        self._last = drive.first
+        """Latest tick whose episodes have been considered."""
+        self._wanted_circuit = setup.circuit
+        """Circuit requested last; a server may not have it."""
+        self.episodes: list[WatchedEpisode] = []
         self.number = 1
-        """Of the episode that is driven now."""
-        self._seed = race.seed
-        """That the episode on screen was drawn by, or will be as soon as the bridge has answered."""
-        self.at_the_wheel = self.drawn = self.anywhere = False
-        self._wheel, self._table = SteeringInput(), EpisodeTable()
-        self._running: tuple[Episode, ...] = ()
-        self._ticks, self._asked, self._driven, self._since = 0, 0.0, 0, time.monotonic()
-        self._rate = 1.0
-        """Of the speed that was asked for, what was reached in the last second."""
+        self._episode, self._ending = 0, ""
+        """Count of restarts requested, and the ending of the episode before the last of them."""
+        self.at_wheel = self.anywhere = False
+        self.stochastic = setup.stochastic
+        self._steering, self.table = SteeringInput(), EpisodeTable()
+        self.running: tuple[WatchedEpisode, ...] = ()
+        self._ticks = 0
+        self._rate = _Rate()
+        if self.stochastic:
+            self._announce_stochastic(True)
+
+    @property
+    def setup(self) -> RaceSetup:
+        return self.live.setup
+
+    @property
+    def focus(self) -> int:
+        return self.view.after.focus
+
+    @property
+    def driver(self) -> str:
+        """Name of the followed car's driver."""
+        return self.setup.entrants[self.focus].name
 
     def keys(self) -> Sequence[Key]:
         key = self.app.key_label
         return (
             ("Esc", "menu"),
-            (key(Command.PAUSE), "go on" if self.pace.stopped else "stop"),
+            (key(Command.PAUSE), "resume" if self.playback.paused else "pause"),
             (f"{key(Command.SLOWER)} {key(Command.FASTER)}", "speed"),
             (key(Command.TICK), "one tick"),
             (key(Command.NEXT_EPISODE), "next"),
-            (key(Command.WHEEL), "hand back" if self.at_the_wheel else "take the wheel"),
-            (key(Command.VARIATION), "deterministic" if self.drawn else "stochastic"),
+            (key(Command.WHEEL), "hand back" if self.at_wheel else "take the wheel"),
+            (key(Command.VARIATION), "deterministic" if self.stochastic else "stochastic"),
             *([(key(Command.NEXT_CAR), "next car")] if len(self.setup.entrants) > 1 else []),
             (f"{key(Command.PREVIOUS_CIRCUIT)} {key(Command.NEXT_CIRCUIT)}", "circuit"),
-            (key(Command.KEEP), "keep"),
+            (key(Command.KEEP), "save replay"),
             (key(Command.EPISODES), "episodes"),
-            *super().keys()[1:],
+            *self.view.keys(),
         )
 
     def status(self) -> ColouredWords:
-        palette = self.app.theme.palette
-        name = self.setup.entrants[self.focus].name
-        driver = f"You drive {name}'s car" if self.at_the_wheel else f"{name} drives"
-        speed = self.pace.name
-        if not self.pace.stopped and self._rate < BEHIND and self.pace.speed > 1.0:
-            speed += f" (here about {self.pace.speed * self._rate:.1f}×)"
-        circuit = self.after.track.circuit
+        """Return the left part of the status line."""
+        palette, playback = self.app.theme.palette, self.playback
+        driver = f"You drive {self.driver}'s car" if self.at_wheel else f"{self.driver} drives"
+        speed = playback.name
+        if not playback.paused and self._rate.share < MIN_RATE and playback.speed > 1.0:
+            speed += f" (here about {playback.speed * self._rate.share:.1f}×)"
+        circuit = self.view.after.track.circuit
         return (
-            (driver, palette.accent if self.at_the_wheel else palette.text),
-            ("stopped" if self.pace.stopped else speed, palette.accent if self.pace.stopped else palette.text),
+            (driver, palette.accent if self.at_wheel else palette.text),
+            ("paused" if playback.paused else speed, palette.accent if playback.paused else palette.text),
             (circuit.name if circuit else "", palette.faint),
             (f"episode {self.number}", palette.faint),
-            ("stochastic" if self.drawn else "deterministic", palette.faint),
+            ("stochastic" if self.stochastic else "deterministic", palette.faint),
         )
 
-    @property
-    def focus(self) -> int:
-        return self.after.focus
-
     def handle(self, intent: Intent) -> None:
-        if self.pace.handle(intent):
+        if self.playback.handle(intent):
             return
         match intent:
             case Command.BACK:
                 self.app.push(WatchMenu(self.app, self))
-            case Command.NEXT_EPISODE:
-                self.next_episode()
-            case Command.RESTART:
+            case Command.NEXT_EPISODE | Command.RESTART:
                 self.next_episode()
             case Command.WHEEL:
-                self.take_the_wheel(not self.at_the_wheel)
+                self.take_wheel(not self.at_wheel)
             case Command.VARIATION:
-                self.draw_actions(not self.drawn)
+                self.set_stochastic(not self.stochastic)
             case Command.NEXT_CAR:
                 self.follow((self.focus + 1) % len(self.setup.entrants))
             case Command.PREVIOUS_CIRCUIT | Command.NEXT_CIRCUIT:
                 self.switch_circuit(1 if intent == Command.NEXT_CIRCUIT else -1)
             case Command.KEEP:
-                self.drive.order(lambda race: keep_replay(self.app, race.replay()))
+                save_to_replays(self.app, self.live.tick.followed.replay())
             case Command.EPISODES:
-                self.toggle("episodes")
+                self.view.toggle("episodes")
             case _:
-                super().handle(intent)
+                self.view.handle(intent)
 
     def tick(self, controls: Controls) -> None:
-        due = self.pace.ticks()
-        action = self._wheel.turn(controls, float(self.after.car["speed"])) if self.at_the_wheel else (0.0, 0.0, 0.0)
-        driven = self.advance(due, action)
+        due = self.playback.ticks()
+        action = NO_ACTION
+        if self.at_wheel:
+            action = self._steering.update(controls, float(self.view.after.car["speed"]))
+        driven = self.live.advance(due, action)
+        for tick in driven:
+            self._consider(tick)
         if not driven:
-            self._scene.camera.tick(self.after)  # it may be on its way to another view
-        self._measure(due, len(driven))
-        if self.race.over and self.race.seed == self._seed:
+            self.view.hold()
+        self._rate.add(due, len(driven))
+        if self._last.over and self._last.episode == self._episode:
             self._end_episode("")
         self._ticks += 1
-        if self._ticks % TABLE_TICKS == 0:
-            self._note_running()
+        if self._ticks % TABLE_INTERVAL == 0:
+            self._update_running()
 
     def next_episode(self) -> None:
-        """Leave this one as it is."""
+        """Start the next episode without finishing this one."""
         self._end_episode(SKIPPED)
 
-    def take_the_wheel(self, on: bool) -> None:
-        """Drive the followed car, or let its agent go on from where it is."""
-        if on == self.at_the_wheel:
+    def take_wheel(self, on: bool) -> None:
+        """Drive the followed car, or let its agent continue."""
+        if on == self.at_wheel:
             return
-        self.at_the_wheel = on
-        self._wheel.let_go()
-        self.drive.order(lambda race: setattr(race, "person_drives", on))
+        self.at_wheel = on
+        self._steering.release()
+        self.live.drive.send(TakeWheel(on))
         if on:
-            self.pace.stopped, self.pace.chosen = False, NORMAL
-        name = self.setup.entrants[self.focus].name
-        self.app.notify("You drive" if on else f"{name} goes on from here")
+            self.playback.paused, self.playback.chosen = False, NORMAL
+        self.app.notify("You drive" if on else f"{self.driver} drives on")
 
-    def draw_actions(self, on: bool) -> None:
-        """Whether agents draw their actions as they do in training."""
-        self.drawn = on
-        self.drive.order(lambda race: setattr(race, "drawn", on))
-        still = [each.name for each in self.setup.entrants if each.agent is not None and not each.agent.noise_shape]
-        if on and still:
-            self.app.notify(f"{', '.join(still)}: this kind of model has nothing to draw, and does the same as ever")
-        else:
-            self.app.notify(
-                "Stochastic: actions are drawn, as in training" if on else "Deterministic: the best actions"
-            )
+    def set_stochastic(self, on: bool) -> None:
+        """Let agents sample their actions, or use the mean actions."""
+        self.stochastic = on
+        self.live.drive.send(SetStochastic(on))
+        self._announce_stochastic(on)
 
     def start_anywhere(self, on: bool) -> None:
-        """Whether the next episodes begin anywhere on the circuit."""
-        if on and self.link is not None and not self.link.telemetry:
-            self.app.notify("This bridge starts episodes on the line only")
+        """Start the next episodes anywhere on the circuit, or on the start line."""
+        bridge = self.live.tick.bridge
+        if on and bridge is not None and not bridge.telemetry:
+            self.app.notify("This server starts episodes on the start line only")
             return
         self.anywhere = on
-        self.drive.order(lambda race: setattr(race, "start", ANYWHERE if on else AT_THE_LINE))
+        self.live.drive.send(SetStart(ANYWHERE if on else START_LINE))
 
-    def follow(self, number: int) -> None:
-        """Another car; its own agent drives the one that was followed."""
-        self.take_the_wheel(False)
-        self.drive.order(lambda race: setattr(race, "focus", number))
+    def follow(self, car: int) -> None:
+        """Follow another car."""
+        self.take_wheel(False)
+        self.live.drive.send(SetFocus(car))
 
     def switch_circuit(self, by: int) -> None:
-        """The next one of those that can be chosen, or the one before."""
+        """Go to the next or the previous circuit."""
         ids = list(fixed_circuits(self.setup.circuit))
-        now = ids.index(self._wanted) if self._wanted in ids else -1
+        now = ids.index(self._wanted_circuit) if self._wanted_circuit in ids else -1
         self.go_to(ids[(now + by) % len(ids)])
 
     def go_to(self, circuit: str) -> None:
-        """All begin at the start of another circuit."""
-        self._wanted = circuit
-        self.reopen(replace(self.setup, circuit=circuit))
+        """Continue on another circuit."""
+        self._wanted_circuit = circuit
+        self.live.reopen(replace(self.setup, circuit=circuit))
 
     def join(self, path: Path) -> None:
-        """One more model races."""
-        if len(self.setup.entrants) >= MOST_CARS:
-            self.app.notify(f"At most {MOST_CARS} cars race")
+        """Add a model to the race."""
+        if len(self.setup.entrants) >= MAX_CARS:
+            self.app.notify(f"At most {MAX_CARS} cars can race")
             return
-        palette = self.app.theme.palette
         try:
             agent = load_agent(path)
         except (AgentError, OSError) as error:
-            self.app.push(MessageScreen(self.app, "This model cannot be watched", str(error)))
+            self.app.push(MessageScreen(self.app, BAD_MODEL, str(error)))
             return
-        others = self.setup.entrants
+        others, palette = self.setup.entrants, self.app.theme.palette
         colour = palette.cars[(len(others) - 1) % len(palette.cars)]
         paths = [each.agent.info.path for each in others if each.agent is not None]
         name = distinct_names([*paths, agent.info.path])[-1]
-        self.reopen(replace(self.setup, entrants=(*others, Entrant(name, colour, agent))))
+        self.live.reopen(replace(self.setup, entrants=(*others, Entrant(name, colour, agent))))
 
-    def take(self, setup: RaceSetup, race: Race) -> None:
-        focus = self.focus if self.focus < len(race.cars) else 0
-        race.focus, race.drawn, race.start = focus, self.drawn, ANYWHERE if self.anywhere else AT_THE_LINE
-        self.at_the_wheel = False
-        self._seed = race.seed
-        super().take(setup, race)
-        if setup.circuit != self.app.settings.circuit:
-            self.app.change(circuit=setup.circuit)
-        self._note_running()
+    def all_episodes(self) -> list[WatchedEpisode]:
+        """Return the ended episodes and those that are running."""
+        running = [watched_episode(state, self.number, RUNNING) for state in self.live.tick.episodes if state.ticks]
+        return [*self.episodes, *running]
 
-    def part(self) -> None:
-        if not self._parted:
-            self._note_episodes(self.race, LEFT)
-        super().part()
+    def draw_ahead(self) -> bool:
+        return self.view.draw_ahead()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
-        super().draw(surface, share)
+        status = self.status()
+        self.live.draw(surface, share, self.keys(), status)
         if self.app.top is self and "episodes" in self.app.settings.overlays:
-            table = self._table.draw(surface, self.app.theme, self.episodes, self._running, self.top_reserved)
-            self.camera.insets = self.camera.insets._replace(top=table.bottom)
+            top = self.live.reserved_height(status)
+            table = self.table.draw(surface, self.app.theme, self.episodes, self.running, top)
+            camera = self.view.camera
+            camera.insets = camera.insets._replace(top=table.bottom)
+
+    def on_close(self) -> None:
+        super().on_close()
+        self.live.close()
+
+    def _take_race(self, last: Tick) -> None:
+        """Continue with another race; `last` is the last tick of the one before."""
+        self._add_episodes(last, LEFT)
+        self._last, self._episode = self.live.tick, 0
+        self.at_wheel = False
+        drive, circuit = self.live.drive, self.setup.circuit
+        drive.send(SetStochastic(self.stochastic))
+        drive.send(SetStart(ANYWHERE if self.anywhere else START_LINE))
+        if circuit != self.app.settings.circuit:
+            self.app.change(circuit=circuit)
+        self._update_running()
 
     def _end_episode(self, ending: str) -> None:
-        """Note what came of it, and begin the next one, drawn by its number."""
-        self.take_the_wheel(False)
-        self._seed = seed = self.number
+        """Start the next episode; its seed is the number of this one."""
+        self.take_wheel(False)
+        self._ending = ending
+        self._episode += 1
+        self.live.drive.send(Restart(self.number))
 
-        def end(race: Race) -> None:
-            self._note_episodes(race, ending)
-            race.restart(seed)
+    def _consider(self, tick: Tick) -> None:
+        """Record the episodes that ended before this tick."""
+        if tick.episode != self._last.episode:
+            self._add_episodes(self._last, self._ending)
+        self._last = tick
 
-        self.drive.order(end)
+    def _add_episodes(self, last: Tick, ending: str) -> None:
+        ended = [watched_episode(state, self.number, ending) for state in last.episodes if state.ticks]
+        self.episodes = [*self.episodes, *ended][-MAX_EPISODES:]
+        self.number += bool(ended)
+        self.running = ()
 
-    def _note_episodes(self, race: Race, ending: str) -> None:
-        over = [episode_of(car, self.number, ending) for car in race.cars if car.ticks]
-        self.episodes = [*self.episodes, *over][-KEPT:]
-        self.number += bool(over)
-        self._running = ()
+    def _update_running(self) -> None:
+        self.running = tuple(watched_episode(state, self.number) for state in self.live.tick.episodes)
 
-    def _note_running(self) -> None:
-        self._running = tuple(episode_of(car, self.number) for car in self.race.cars)
+    def _announce_stochastic(self, on: bool) -> None:
+        fixed = [each.name for each in self.setup.entrants if each.agent is not None and not each.agent.noise_shape]
+        if on and fixed:
+            self.app.notify(f"{', '.join(fixed)}: this kind of model always acts deterministically")
+        else:
+            self.app.notify("Stochastic: actions are sampled, as in training" if on else "Deterministic: mean actions")
 
-    def _measure(self, due: int, driven: int) -> None:
-        """How much of what was asked for was driven, second by second."""
-        self._asked += due
+
+class _Rate:
+    """Share of the requested ticks that were simulated, measured once a second."""
+
+    def __init__(self) -> None:
+        self.share = 1.0
+        self._requested, self._driven, self._since = 0, 0, time.monotonic()
+
+    def add(self, requested: int, driven: int) -> None:
+        self._requested += requested
         self._driven += driven
         now = time.monotonic()
         if now - self._since >= 1.0:
-            self._rate = self._driven / self._asked if self._asked else 1.0
-            self._asked, self._driven, self._since = 0.0, 0, now
+            self.share = self._driven / self._requested if self._requested else 1.0
+            self._requested, self._driven, self._since = 0, 0, now
 
 
 class WatchMenu(ListScreen):
-    """Nothing moves while it is open."""
+    """Menu over a paused race: everything that can be done while watching, without the keyboard."""
 
     title = "Watch"
     darkness = 150
@@ -296,7 +343,7 @@ class WatchMenu(ListScreen):
         self._here = self._circuits.index(here)
         self._circuit = Choice(
             "Circuit",
-            "All begin at its start as soon as you go on",
+            "All cars start there when you resume",
             options=list(names.values()),
             chosen=self._here,
         )
@@ -307,47 +354,50 @@ class WatchMenu(ListScreen):
         return ", ".join(entrant.name for entrant in self._watch.setup.entrants)
 
     def back(self) -> None:
-        """Go on watching, on another circuit if one was chosen."""
+        """Resume, on another circuit if one was chosen."""
         super().back()
         if self._circuit.chosen != self._here:
             self._watch.go_to(self._circuits[self._circuit.chosen])
 
     def _items(self, app: AppContext, watch: WatchScreen) -> list[Item]:
-        wheel = "Hand the wheel back" if watch.at_the_wheel else "Take the wheel"
+        wheel = "Hand back the wheel" if watch.at_wheel else "Take the wheel"
         return [
-            Button("Go on", on_press=self.back),
-            Button(wheel, "The agent goes on from wherever you leave the car", on_press=self._take_or_leave),
+            Button("Resume", on_press=self.back),
+            Button(wheel, "The agent drives on from wherever you leave the car", on_press=self._switch_driver),
             Button("Next episode", on_press=self._next),
-            Choice("Speed", options=NAMES, chosen=watch.pace.chosen, on_change=self._change_speed),
+            Choice("Speed", options=SPEED_NAMES, chosen=watch.playback.chosen, on_change=self._change_speed),
             self._circuit,
             Choice(
                 "Actions",
-                "Stochastic ones are drawn around the best, as in training",
+                "Stochastic actions are sampled, as in training",
                 options=("deterministic", "stochastic"),
-                chosen=int(watch.drawn),
-                on_change=lambda number: watch.draw_actions(bool(number)),
+                chosen=int(watch.stochastic),
+                on_change=lambda number: watch.set_stochastic(bool(number)),
             ),
             toggle(
                 "Start anywhere",
                 watch.anywhere,
                 watch.start_anywhere,
-                "The next episodes begin elsewhere",
+                "The next episodes start anywhere on the circuit",
             ),
-            Button("Episodes", "See one again, or keep it", on_press=lambda: app.push(EpisodesScreen(app, watch))),
+            Button("Episodes", "Watch one again, or save it", on_press=self._list_episodes),
             Button("Settings", on_press=lambda: app.push(SettingsScreen(app))),
             Button("Leave", on_press=self._leave),
         ]
 
     def _change_speed(self, number: int) -> None:
-        self._watch.pace.chosen = number
+        self._watch.playback.chosen = number
 
-    def _take_or_leave(self) -> None:
+    def _switch_driver(self) -> None:
         self.app.pop()
-        self._watch.take_the_wheel(not self._watch.at_the_wheel)
+        self._watch.take_wheel(not self._watch.at_wheel)
 
     def _next(self) -> None:
         self.app.pop()
         self._watch.next_episode()
+
+    def _list_episodes(self) -> None:
+        self.app.push(EpisodesScreen(self.app, self._watch.all_episodes()))
 
     def _leave(self) -> None:
         self.app.pop()

@@ -3,7 +3,7 @@
 `trace_replay(load_replay("lap.racer"))` is every tick of it, to the bit. Importing this loads no engine.
 """
 
-from racer_viewer.replays.replay import ENGINE_VERSION, Replay, ReplayError, ReplayRecorder
+from racer_viewer.replays.replay import ENGINE_VERSION, Recording, Replay, ReplayError, ReplayRecorder
 from racer_viewer.replays.replay_file import (
     SUFFIX,
     ReplayFacts,
@@ -31,6 +31,7 @@ __all__ = [
     "SUFFIX",
     "Comparison",
     "Lap",
+    "Recording",
     "Replay",
     "ReplayError",
     "ReplayFacts",

@@ -92,6 +92,34 @@ class Replay:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A run recorded up to some tick: all that a replay is made from. Cheap to make, it shares the recorder's memory."""
+
+    circuit: Circuit
+    config: Config
+    start: Start
+    seed: int
+    actions: Floats
+    driver: str
+    laps: tuple[int, ...]
+    reward: float
+
+    def replay(self, date: datetime | None = None) -> Replay:
+        """Return a replay of the run; the date is now unless given."""
+        return Replay(
+            self.circuit,
+            self.config,
+            self.start,
+            self.seed,
+            self.actions,
+            self.driver,
+            date or datetime.now(UTC),
+            self.laps,
+            float(self.reward),
+        )
+
+
 class ReplayRecorder:
     """Collects a run tick by tick.
 
@@ -122,19 +150,17 @@ class ReplayRecorder:
         if finished_lap_ticks:
             self._laps.append(int(finished_lap_ticks))
 
-    def replay(self, date: datetime | None = None) -> Replay:
-        """The run so far; recording may go on. The date is now unless it is given."""
-        return Replay(
-            self._circuit,
-            self._config,
-            self._start,
-            self._seed,
-            self._actions[: self.ticks],
-            self._driver,
-            date or datetime.now(UTC),
-            tuple(self._laps),
-            float(self._reward),
+    def recording(self) -> Recording:
+        """Return the run so far; recording more ticks does not change it."""
+        actions = self._actions[: self.ticks]
+        actions.flags.writeable = False
+        return Recording(
+            self._circuit, self._config, self._start, self._seed, actions, self._driver, tuple(self._laps), self._reward
         )
+
+    def replay(self, date: datetime | None = None) -> Replay:
+        """Return a replay of the run so far; the date is now unless given."""
+        return self.recording().replay(date)
 
 
 def plain_name(name: str) -> str:

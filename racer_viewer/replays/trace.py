@@ -19,6 +19,7 @@ from racer_viewer.replays.replay import Floats, Replay, ReplayError
 
 if TYPE_CHECKING:
     from racer_env.engine import Circuit, Track
+    from racer_viewer.timing import LapTime
 
 Cars = NDArray[Any]
 """Rows of `racer_env.engine.CAR`."""
@@ -50,6 +51,12 @@ class Lap:
     @property
     def ticks(self) -> int:
         return self.last - self.first
+
+    @property
+    def time(self) -> LapTime:
+        from racer_viewer.timing import LapTime
+
+        return LapTime(self.ticks, self.gate_ticks)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,6 @@ import pytest
 
 from racer_viewer.app.window import App
 from racer_viewer.cli import main
-from racer_viewer.modes.race_view import DrivingScreen
 
 ROOT = Path(__file__).parent.parent
 RUN = "python run.py"
@@ -95,7 +94,7 @@ def run_until_somebody_drives(command: str, monkeypatch: pytest.MonkeyPatch) -> 
     def until_somebody_drives(app: App) -> None:
         app.context.warmup.wait()
         end = time.monotonic() + PATIENCE
-        while not isinstance(app.context.top, DrivingScreen):
+        while app.context.top is None or app.context.top.view is None:
             assert time.monotonic() < end, app.context.top
             app.frame(1.0 / 60.0)
         driven.append(type(app.context.top).__name__.removesuffix("Screen").lower())

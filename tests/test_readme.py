@@ -12,7 +12,7 @@ import pytest
 from racer_env.engine import load_circuit
 from racer_viewer.agents import load_agent
 from racer_viewer.cli import main
-from racer_viewer.modes.race import Entrant, Race
+from racer_viewer.modes.race import Entrant, Race, RaceSetup
 from racer_viewer.replays import save_replay
 from racer_viewer.training.config import preset
 from racer_viewer.training.run_folder import write_config
@@ -58,10 +58,10 @@ def drives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RACER_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
-    race = Race("track-01", [Entrant("champion", (0, 0, 0), load_agent("champion"))])
+    race = Race(RaceSetup("track-01", (Entrant("champion", (0, 0, 0), load_agent("champion")),)))
     for _ in range(30):
-        race.step((0.0, 0.0, 0.0))
-    replay = race.replay()
+        tick = race.step()
+    replay = tick.followed.replay()
     assert replay is not None
     for name in ("drive", "other"):
         save_replay(replay, tmp_path / f"{name}.racer")

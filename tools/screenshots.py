@@ -22,7 +22,7 @@ from racer_viewer.app.menu import MenuScreen
 from racer_viewer.app.window import App
 from racer_viewer.modes.controls import NORMAL, SPEEDS, Action
 from racer_viewer.modes.play import PlayScreen
-from racer_viewer.modes.race import Entrant, Race
+from racer_viewer.modes.race import ENDLESS, Entrant, Race, RaceSetup
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import Screen
 from racer_viewer.modes.train.screen import TrainScreen
@@ -44,12 +44,12 @@ class Hands:
     def __init__(self, play: PlayScreen, model: str) -> None:
         self._agent, self._play = load_agent(model), play
 
-    def turn(self, controls: Controls, speed: float) -> Action:
-        steer, throttle, brake = self._agent.act(self._play.after.observation).tolist()
+    def update(self, controls: Controls, speed: float) -> Action:
+        steer, throttle, brake = self._agent.act(self._play.view.after.observation).tolist()
         return steer, throttle, brake
 
-    def let_go(self) -> None:
-        """Nothing is held."""
+    def release(self) -> None:
+        """Do nothing."""
 
 
 class Photographer:
@@ -110,7 +110,7 @@ class Photographer:
         self.choose("Start")
         play = self.top
         assert isinstance(play, PlayScreen)
-        play._wheel = Hands(play, "specialist-track-03")  # type: ignore[assignment]
+        play.steering = Hands(play, "specialist-track-03")  # type: ignore[assignment]
         self.frames(180 + 300)
         yield self.take("play")
         self.press("escape")
@@ -133,11 +133,11 @@ class Photographer:
         watch = self.top
         assert isinstance(watch, WatchScreen)
         self.show("timing", "names", "gates", "episodes")
-        watch.pace.chosen = len(SPEEDS) - 1
+        watch.playback.chosen = len(SPEEDS) - 1
         while watch.number == 1:
             self.frames(1)
-        watch.pace.chosen = NORMAL
-        watch._scene.camera.mode = Mode.WHOLE
+        watch.playback.chosen = NORMAL
+        watch.view.scene.camera.mode = Mode.WHOLE
         self.frames(600)
         yield self.take("whole-track")
         self.press("escape")
@@ -173,10 +173,11 @@ class Photographer:
 
 def _driven(circuit: str, model: str) -> Replay:
     """Two laps of an agent."""
-    race = Race(circuit, [Entrant(model, (0, 0, 0), load_agent(model))])
-    while len(race.laps) < 2:
-        race.step((0.0, 0.0, 0.0))
-    replay = race.replay()
+    race = Race(RaceSetup(circuit, (Entrant(model, (0, 0, 0), load_agent(model)),), config=ENDLESS))
+    tick = race.step()
+    while len(tick.laps) < 2:
+        tick = race.step()
+    replay = tick.followed.replay()
     assert replay is not None
     return replay
 

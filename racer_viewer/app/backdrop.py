@@ -1,4 +1,4 @@
-"""What goes on behind the menu: the champion drives, on one circuit after the other."""
+"""Moving background of the main menu. A module of its own, since it needs the engine and the menu must not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from racer_env.engine import circuits
 from racer_viewer.agents import CHAMPION, load_agent
-from racer_viewer.modes.race import Entrant, Race
+from racer_viewer.modes.drive import Drive, open_drive
+from racer_viewer.modes.race import ENDLESS, NO_ACTION, Entrant, RaceSetup
 from racer_viewer.modes.screen import AppContext
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import Snapshot
@@ -15,26 +16,29 @@ from racer_viewer.snapshot import Snapshot
 if TYPE_CHECKING:
     import pygame
 
-TICKS_ON_A_CIRCUIT = 1500
+TICKS_PER_CIRCUIT = 1500
 
 
-class Backdrop:
-    """A race of one that nobody controls."""
+class MenuBackdrop:
+    """The champion driving on one circuit after another. ticks: ticks driven on this circuit."""
 
     def __init__(self, app: AppContext) -> None:
         self._app = app
         self._agent = load_agent(CHAMPION)
         self._circuits = itertools.cycle([circuit.id for circuit in circuits()])
         self._scene = Scene(app.theme)
-        self._before = self._after = self._begin()
+        self._drive = self._open_next()
+        self._before = self._after = self._drive.first.snapshot
 
     def tick(self) -> None:
-        if self._race.ticks >= TICKS_ON_A_CIRCUIT:
-            self._race.close()
-            self._after = self._begin()
-        self._race.step((0.0, 0.0, 0.0))
-        self._before, self._after = self._after, self._race.snapshot()
-        self._scene.tick(self._after)
+        if self.ticks >= TICKS_PER_CIRCUIT:
+            self._drive.close()
+            self._drive = self._open_next()
+            self._show(self._drive.first.snapshot)
+        for tick in self._drive.advance(1, NO_ACTION):
+            self.ticks += 1
+            self._show(tick.snapshot)
+            self._scene.tick(tick.snapshot)
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         self._scene.use(self._app.theme)
@@ -44,9 +48,12 @@ class Backdrop:
         return self._scene.draw_ahead()
 
     def close(self) -> None:
-        self._race.close()
+        self._drive.close()
 
-    def _begin(self) -> Snapshot:
-        """On the next circuit."""
-        self._race = Race(next(self._circuits), [Entrant(CHAMPION, self._app.theme.palette.player, self._agent)])
-        return self._race.snapshot()
+    def _show(self, snapshot: Snapshot) -> None:
+        self._before, self._after = self._after, snapshot
+
+    def _open_next(self) -> Drive:
+        self.ticks = 0
+        entrant = Entrant(CHAMPION, self._app.theme.palette.player, self._agent)
+        return open_drive(RaceSetup(next(self._circuits), (entrant,), config=ENDLESS))

@@ -17,7 +17,7 @@ from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, side_shade
 from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_HUGE, TEXT_SMALL
 
 if TYPE_CHECKING:
-    from racer_viewer.app.backdrop import Backdrop
+    from racer_viewer.app.backdrop import MenuBackdrop
 
 NIGHT, ROAD, LINE = (20, 26, 30), (38, 42, 48), (232, 230, 222)
 """The picture before there is an engine: a road at night."""
@@ -34,32 +34,32 @@ class MenuScreen(ListScreen):
 
     def __init__(self, app: AppContext) -> None:
         super().__init__(app, _items(app))
-        self._backdrop: Backdrop | None = None
+        self.backdrop: MenuBackdrop | None = None
         self._fade = 0
 
     def keys(self) -> Sequence[Key]:
         return (("Up Down", "choose"), ("Enter", "accept"), ("F1", "help"), ("F11", "full screen"), ("Esc", "quit"))
 
     def tick(self, controls: Controls) -> None:
-        if self._backdrop is None and self.app.warmup.ready:
-            from racer_viewer.app.backdrop import Backdrop
+        if self.backdrop is None and self.app.warmup.ready:
+            from racer_viewer.app.backdrop import MenuBackdrop
 
-            self._backdrop = Backdrop(self.app)
-        if self._backdrop is not None:
-            self._backdrop.tick()
+            self.backdrop = MenuBackdrop(self.app)
+        if self.backdrop is not None:
+            self.backdrop.tick()
             self._fade = min(FADE_TICKS, self._fade + 1)
 
     def draw_ahead(self) -> bool:
-        return self._backdrop is not None and self._backdrop.draw_ahead()
+        return self.backdrop is not None and self.backdrop.draw_ahead()
 
     def on_close(self) -> None:
-        if self._backdrop is not None:
-            self._backdrop.close()
+        if self.backdrop is not None:
+            self.backdrop.close()
 
     def _draw_below(self, surface: pygame.Surface, share: float) -> None:
         """What lies behind the menu, and behind the screens that lie over it."""
-        if self._backdrop is not None:
-            self._backdrop.draw(surface, share)
+        if self.backdrop is not None:
+            self.backdrop.draw(surface, share)
         if self._fade < FADE_TICKS:
             night = _night(surface.get_size())
             night.set_alpha(255 - 255 * self._fade // FADE_TICKS)

@@ -1,8 +1,4 @@
-"""Films without a window: of any driving screen, and of a lap of the champion where there is no display.
-
-The film of a training: from the first crash to the fast lap, as a time lapse with the curves beside it.
-
-`--record`: films of watching, of replays and of trainings, made without a window."""
+"""Films made without a window: of watching, of replays, of a training run, and of a lap where there is no display."""
 
 from __future__ import annotations
 
@@ -23,11 +19,11 @@ from racer_viewer.films.film import Film, FilmError, FilmProgress, check_place
 from racer_viewer.films.maker import FilmLook, FilmMaker
 from racer_viewer.films.writers import open_writer
 from racer_viewer.modes.circuits import circuit_of
-from racer_viewer.modes.drive import Drive
+from racer_viewer.modes.drive import open_drive
 from racer_viewer.modes.race import RaceSetup
-from racer_viewer.modes.race_view import DrivingScreen
+from racer_viewer.modes.race_view import RaceView
 from racer_viewer.modes.replay_screen import ReplayScreen
-from racer_viewer.modes.screen import AppContext, MessageScreen
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.watch import WatchScreen, entrants_of, open_watch
 from racer_viewer.paths import data_folder
@@ -40,19 +36,19 @@ from racer_viewer.ui.intents import IDLE
 from racer_viewer.warmup import EngineWarmup, prepare_engine
 
 if TYPE_CHECKING:
-    from racer_viewer.modes.link import BridgeAddress
+    from racer_viewer.modes.screen import BridgeAddress
 
 LAP_LOOK = FilmLook(size=(720, 404), shown=("timing", "map", "rays", "reward"))
-LONGEST_LAP = 40 * TICKS_PER_SECOND
-"""That is filmed [ticks]."""
+MAX_LAP_TICKS = 40 * TICKS_PER_SECOND
+"""Maximum length of the filmed lap [ticks]."""
 
 Progress = Callable[[float], None]
-"""Told the part that is done, 0 to 1."""
+"""Callback with the share that is done, 0 to 1."""
 
 
 @dataclass(frozen=True)
 class LapFilm:
-    """What was filmed; a lap of 0 ticks did not get round."""
+    """Result of filming a lap; `lap_ticks` is 0 if it was not finished."""
 
     film: Film
     circuit: str
@@ -66,52 +62,62 @@ def offscreen_stage(data: Path) -> AppContext:
 
 
 def film_screen(
-    screen: DrivingScreen,
+    screen: Screen,
     path: Path,
     look: FilmLook,
     frames: int | None = None,
     until: Callable[[], bool] = lambda: False,
     progress: Progress = lambda share: None,
 ) -> Film:
-    """The screen as it is now, then a tick for each sixtieth of a second, with nobody at the keys.
+    """Film a screen that shows a race: its current frame, then one frame after each tick without user input.
 
-    frames: sixtieths of a second, or None if only `until` tells the end, which is asked after each of them.
+    frames: frames to film, 60 for each second; None if only `until` ends the film, which is asked after each frame.
     """
+    view = view_of(screen)
     with FilmMaker(path, look) as maker:
-        maker.add(screen.moment())
+        maker.add(view.frame())
         while maker.moments != frames and not until():
             screen.tick(IDLE)
-            maker.add(screen.moment())
+            maker.add(view.frame())
             if frames is not None:
                 progress(maker.moments / frames)
         return maker.finish()
 
 
 def film_lap(path: Path, circuit: str = "track-01") -> LapFilm:
-    """Write the champion's first lap on a circuit as a film."""
+    """Film the champion's first lap on a circuit."""
     path.parent.mkdir(parents=True, exist_ok=True)
     context = offscreen_stage(path.parent)
     context.warmup.wait()
     open_watch(context, bundled_models()[:1], circuit)
     screen = context.top
-    if not isinstance(screen, DrivingScreen):
+    if screen is None or screen.view is None:
         raise FilmError(screen.text if isinstance(screen, MessageScreen) else context.warmup.problem)
+    view = screen.view
     try:
-        film = film_screen(screen, path, LAP_LOOK, LONGEST_LAP, lambda: _lap_of(screen) > 0)
-        return LapFilm(film, circuit, _lap_of(screen))
+        film = film_screen(screen, path, LAP_LOOK, MAX_LAP_TICKS, lambda: _last_lap(view) > 0)
+        return LapFilm(film, circuit, _last_lap(view))
     finally:
         context.quit()
 
 
-def _lap_of(screen: DrivingScreen) -> int:
-    """The last one that the followed car has ended [ticks], 0 if there is none."""
-    timing = screen.after.timing
+def view_of(screen: Screen) -> RaceView:
+    """Return the view of a screen that shows a race."""
+    if screen.view is None:
+        raise FilmError(f"{type(screen).__name__} shows no car that could be filmed")
+    return screen.view
+
+
+def _last_lap(view: RaceView) -> int:
+    """Return the last lap of the followed car [ticks]; 0 without a lap."""
+    timing = view.after.timing
     return timing.last or 0 if timing else 0
 
 
-SHOT_SECONDS, LAST_SECONDS = 3.0, 9.0
-"""For which each policy is seen, and the last one."""
-USUAL_SECONDS = 45.0
+POLICY_SECONDS, LAST_SECONDS = 3.0, 9.0
+"""Time for which each policy is shown, and for which the last one is shown [s]."""
+DEFAULT_SECONDS = 45.0
+"""Length of the film of a training run [s]."""
 
 
 def film_training(
@@ -122,7 +128,7 @@ def film_training(
     seconds: float | None = None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Film:
-    """Of a run that has ended: its kept policies drive again, most of them early ones, as most is learned then."""
+    """Film a run that has ended: its kept policies drive again, mostly early ones, since most is learned early."""
     context = offscreen_stage(data)
     context.warmup.wait()
     context.fit(size)
@@ -130,22 +136,22 @@ def film_training(
         raise RacerError(f"{folder.name} is still learning: its film can be made when it has ended")
     screen = TrainScreen(context, RunMonitor.attach(folder), patient=True)
     context.push(screen)
-    screen.hide_keys()
+    view_of(screen).hide_keys()
     try:
         count = len(screen.run.history.policies)
         if not count:
             raise RacerError(f"{folder} has no policies that could drive again: it was trained before they were kept")
-        return _filmed(screen, path, size, _shots(count, seconds or USUAL_SECONDS), progress)
+        return _filmed(screen, path, size, _shots(count, seconds or DEFAULT_SECONDS), progress)
     finally:
         context.quit()
 
 
 def _shots(count: int, seconds: float) -> list[tuple[int, int]]:
-    """Which policies are seen, and for how many ticks."""
-    shots = max(1, round((seconds - LAST_SECONDS) / SHOT_SECONDS))
+    """Return which policies are shown, and for how many ticks."""
+    shots = max(1, round((seconds - LAST_SECONDS) / POLICY_SECONDS))
     numbers = np.unique(np.geomspace(1, count, shots + 1).round().astype(int)) - 1
-    last = max(SHOT_SECONDS, seconds - SHOT_SECONDS * (len(numbers) - 1))
-    lengths = [SHOT_SECONDS] * (len(numbers) - 1) + [last]
+    last = max(POLICY_SECONDS, seconds - POLICY_SECONDS * (len(numbers) - 1))
+    lengths = [POLICY_SECONDS] * (len(numbers) - 1) + [last]
     return [(int(number), round(length * TICKS_PER_SECOND)) for number, length in zip(numbers, lengths, strict=True)]
 
 
@@ -179,26 +185,22 @@ def _filmed(
 
 DEFAULT_SIZE = (1280, 720)
 FILMED_LAPS = 2
-"""By a film that is not told how long it shall be."""
+"""Laps in a film without a given length."""
 
 
 def film_watch(options: argparse.Namespace, bridge: BridgeAddress | None) -> int:
-    """A film of agents that drive; the champion, if nobody is named."""
+    """Film agents driving; the champion by default."""
     context = _prepare(options)
     models = options.models or [Path(CHAMPION)]
     circuit = options.track or circuit_of(context.settings)
-    setup = RaceSetup(circuit, entrants_of(models, context.theme.palette), bridge=bridge)
-    race = setup.open()
-    screen = WatchScreen(context, setup, race, Drive(race))  # over a bridge too: a film waits for every tick
-    if options.stochastic:
-        screen.draw_actions(True)
-    return _film(
-        options, context, screen, None, lambda: screen.number > 1 or len(race.cars[0].stopwatch.laps) >= FILMED_LAPS
-    )
+    entrants = entrants_of(models, context.theme.palette)
+    setup = RaceSetup(circuit, entrants, bridge=bridge, stochastic=options.stochastic)
+    screen = WatchScreen(context, setup, open_drive(setup, threaded=False))  # a film waits for every tick
+    return _film(options, context, screen, None, lambda: screen.number > 1 or len(screen.live.tick.laps) >= FILMED_LAPS)
 
 
 def film_replays(options: argparse.Namespace, replays: Sequence[Replay]) -> int:
-    """A film of drives that were kept, from their start to the end of the longest."""
+    """Film replays from their start to the end of the longest."""
     context = _prepare(options)
     screen = ReplayScreen(context, [trace_replay(replay) for replay in replays])
     return _film(options, context, screen, screen.length + 1)
@@ -216,11 +218,11 @@ def _prepare(options: argparse.Namespace) -> AppContext:
 def _film(
     options: argparse.Namespace,
     context: AppContext,
-    screen: DrivingScreen,
+    screen: Screen,
     frames: int | None,
     until: Callable[[], bool] = lambda: False,
 ) -> int:
-    """So many frames, or until something has happened, unless the user says how long."""
+    """Film the given frames or until a condition holds, unless --seconds sets the length."""
     settings = context.settings
     if options.seconds is not None:
         frames, until = max(1, round(options.seconds * TICKS_PER_SECOND)), lambda: False
@@ -232,11 +234,11 @@ def _film(
                 screen, options.record, look, frames, lambda: until() or _gone(context, screen), progress
             )
     except KeyboardInterrupt:
-        print("Stopped: nothing is left of the film", file=sys.stderr)
+        print("Stopped: no film was written", file=sys.stderr)
         raise
     else:
         if _gone(context, screen):
-            why = context.top.text if isinstance(context.top, MessageScreen) else "it could not go on"
+            why = context.top.text if isinstance(context.top, MessageScreen) else "the race could not continue"
             raise RacerError(f"{film}; then: {why}")
     finally:
         context.quit()
@@ -244,12 +246,12 @@ def _film(
     return 0
 
 
-def _gone(context: AppContext, screen: DrivingScreen) -> bool:
-    """Whether something came in between: the bridge is lost."""
+def _gone(context: AppContext, screen: Screen) -> bool:
+    """Return whether a message covers the screen, since the connection is lost."""
     return context.top is not screen
 
 
 def size_of(options: argparse.Namespace) -> tuple[int, int]:
-    """Of the film [px]."""
+    """Return the size of the film [px]."""
     size: tuple[int, int] = options.size or DEFAULT_SIZE
     return size

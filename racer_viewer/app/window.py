@@ -31,7 +31,7 @@ from racer_viewer.ui.paint import draw_toast
 from racer_viewer.warmup import EngineWarmup
 
 if TYPE_CHECKING:
-    from racer_viewer.modes.film_screen import Recorder
+    from racer_viewer.modes.film_screen import FilmRecorder
 
 TITLE = "Racer"
 ICON = Path(__file__).parents[1] / "icon.png"
@@ -62,7 +62,7 @@ class App:
         self._pacer: FixedStepClock | None = None
         self._closed = False
         self._no_crash_before = 0
-        self._recorder: Recorder | None = None
+        self.recorder: FilmRecorder | None = None
         self._film_to: Path | None = None
         self.frames = 0
         self.context.fit(self.surface.get_size())
@@ -119,8 +119,8 @@ class App:
             screen.draw(surface, share if screen is screens[-1] else 1.0)
         if self.context.notice_ticks:
             draw_toast(surface, self.context.theme, self.context.notice)
-        if self._recorder is not None:
-            self._recorder.draw(surface)
+        if self.recorder is not None:
+            self.recorder.draw(surface)
 
     def close(self) -> None:
         """Also remembers how large the window was, and finishes a film that is not finished yet."""
@@ -133,8 +133,8 @@ class App:
         self.context.quit()
         self.sound.close()
         self._window.destroy()
-        if self._recorder is not None:
-            self._recorder.close()
+        if self.recorder is not None:
+            self.recorder.close()
 
     @property
     def surface(self) -> pygame.Surface:
@@ -151,18 +151,18 @@ class App:
 
     def _tick_top(self, top: Screen) -> None:
         if self._film_to is not None and self.context.warmup.ready:
-            self._film_to = self._recorder_of_all().begin_with(top, self.surface.get_size(), self._film_to)
+            self._film_to = self._open_recorder().start_when_possible(top, self.surface.get_size(), self._film_to)
         top.tick(self._adapter.controls())
-        if self._recorder is not None:
-            self._recorder.after_tick(top)
+        if self.recorder is not None:
+            self.recorder.after_tick(top)
 
-    def _recorder_of_all(self) -> Recorder:
+    def _open_recorder(self) -> FilmRecorder:
         """Made when somebody wants it: it knows the engine, which the first picture does not wait for."""
-        if self._recorder is None:
-            from racer_viewer.modes.film_screen import Recorder
+        if self.recorder is None:
+            from racer_viewer.modes.film_screen import FilmRecorder
 
-            self._recorder = Recorder(self.context)
-        return self._recorder
+            self.recorder = FilmRecorder(self.context)
+        return self.recorder
 
     def _take(self, event: pygame.event.Event) -> None:
         """All that an event means to the screen on top; one that comes up by it does not get the rest."""
@@ -183,7 +183,7 @@ class App:
         elif intent == Command.SCREENSHOT:
             self._save_screenshot()
         elif intent == Command.RECORD:
-            self._recorder_of_all().press(self.surface.get_size())
+            self._open_recorder().toggle(self.surface.get_size())
         elif intent == Command.MUTE:
             self._muted = not self._muted
             self.sound.set_volume(0.0 if self._muted else context.settings.volume)

@@ -13,7 +13,7 @@ from racer_viewer.paths import data_folder
 
 if TYPE_CHECKING:
     from racer_viewer.app.window import App
-    from racer_viewer.modes.link import BridgeAddress
+    from racer_viewer.modes.screen import BridgeAddress
 
 NO_PYGAME_BANNER = "PYGAME_HIDE_SUPPORT_PROMPT"
 NO_DISPLAY = 2
@@ -91,7 +91,7 @@ def bridge_address(options: argparse.Namespace) -> BridgeAddress | None:
     if options.bridge is None:
         return None
     from racer_env.bridge.ws_client import check_url
-    from racer_viewer.modes.link import BridgeAddress
+    from racer_viewer.modes.screen import BridgeAddress
 
     check_url(options.bridge)
     return BridgeAddress(options.bridge, options.token)

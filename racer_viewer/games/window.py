@@ -172,12 +172,12 @@ class GamesWindow:
 
     def _set_driving(self, is_driving: bool) -> None:
         self.is_driving = is_driving
-        self._wheel.let_go()
+        self._wheel.release()
         self._steer(NEUTRAL if is_driving else None)
 
     def _drive(self) -> None:
         snapshot = self._status_of(self._tiles[self._selected]).snapshot
-        self._steer(self._wheel.turn(self._adapter.controls(), snapshot.telemetry["speed"] if snapshot else 0.0))
+        self._steer(self._wheel.update(self._adapter.controls(), snapshot.telemetry["speed"] if snapshot else 0.0))
 
     def _steer(self, action: Action | None) -> None:
         self._server.submit(self._server.supervisor.set_human_action(self._tiles[self._selected].game_id, action))

@@ -26,9 +26,9 @@ from racer_viewer.modes.models import (
     known_models,
     trained_on,
 )
-from racer_viewer.modes.play import MOST_OPPONENTS, open_play
+from racer_viewer.modes.play import MAX_OPPONENTS, open_play
 from racer_viewer.modes.screen import AppContext, Key, ListScreen
-from racer_viewer.modes.watch import MOST_CARS, open_watch
+from racer_viewer.modes.watch import MAX_CARS, open_watch
 from racer_viewer.ui.intents import Controls
 from racer_viewer.ui.item_list import Button, Choice, Column, Item, ItemList, Row, toggle
 
@@ -149,7 +149,7 @@ class ChooseScreen(CircuitChooser):
         )
 
     def _rivals(self) -> list[ModelFile]:
-        return chosen_models(self._models, self.app.settings.opponents)[:MOST_OPPONENTS]
+        return chosen_models(self._models, self.app.settings.opponents)[:MAX_OPPONENTS]
 
     def _start(self) -> None:
         rivals = [(rival.name, rival.path) for rival in self._rivals()]
@@ -176,9 +176,9 @@ class OpponentsScreen(ListScreen):
 
     def _switch(self, model: ModelFile, on: bool) -> None:
         others = [each.key for each in self._rivals() if each != model]
-        if on and len(others) >= MOST_OPPONENTS:
+        if on and len(others) >= MAX_OPPONENTS:
             self._lines[model.key].chosen = 0
-            self.app.notify(f"At most {MOST_OPPONENTS} at a time")
+            self.app.notify(f"At most {MAX_OPPONENTS} at a time")
         else:
             self.app.change(opponents=(*others, model.key) if on else tuple(others))
 
@@ -282,9 +282,9 @@ class ChooseAgentScreen(CircuitChooser):
             self._marked = [each for each in self._marked if each != path]
 
     def _mark(self, path: Path, on: bool) -> None:
-        if on and len(self._marked) >= MOST_CARS:
+        if on and len(self._marked) >= MAX_CARS:
             self._rows[path].marked = False
-            self.app.notify(f"At most {MOST_CARS} at a time")
+            self.app.notify(f"At most {MAX_CARS} at a time")
         elif on:
             self._marked.append(path)
         else:
@@ -295,7 +295,7 @@ class ChooseAgentScreen(CircuitChooser):
         chosen = [self._model] if self._model is not None else []
         if chosen and self._rows[chosen[0]].marked is None:
             return chosen
-        return [*chosen, *(path for path in self._marked if path not in chosen)][:MOST_CARS]
+        return [*chosen, *(path for path in self._marked if path not in chosen)][:MAX_CARS]
 
     def _watch(self) -> None:
         open_watch(self.app, self._starters(), self.where)

@@ -126,9 +126,7 @@ class ThreadedDrive:
             self._requests.put(None)
 
 
-def _run(
-    race: Race, requests: SimpleQueue[_Request | None], replies: SimpleQueue[Sequence[Tick] | RacerError]
-) -> None:
+def _run(race: Race, requests: SimpleQueue[_Request | None], replies: SimpleQueue[Sequence[Tick] | RacerError]) -> None:
     while (request := requests.get()) is not None:
         try:
             replies.put(_simulate(race, request))

@@ -148,7 +148,9 @@ class EpisodesScreen(ListScreen):
             Column("best", 0.1, right=True),
             Column("ended", 0.15),
         )
-        self.list.items = [Row(e.driver, cells=_list_cells(e), on_press=partial(self._watch, e)) for e in self._episodes]
+        self.list.items = [
+            Row(e.driver, cells=_list_cells(e), on_press=partial(self._watch, e)) for e in self._episodes
+        ]
         if not self._episodes:
             self.list.items = [Button("No episodes yet", enabled=False)]
 

@@ -1,4 +1,4 @@
-"""Recording what is driven in the window, and making a film of it."""
+"""Recording a race in the window, and the screen that makes a film of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pygame
 from racer_viewer.films.film import Film, FilmError, FilmProgress, can_write_mp4, check_place
 from racer_viewer.films.maker import Development, FilmLook, Roll, take_shot
 from racer_viewer.films.writers import fitting_size
-from racer_viewer.modes.race_view import DrivingScreen
+from racer_viewer.modes.race_view import RaceView
 from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen
 from racer_viewer.paths import free_path
 from racer_viewer.ui.bindings import FIXED_BINDINGS, key_name
@@ -19,59 +19,62 @@ from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.paint import BAR_HEIGHT, SHADE, STATUS_HEIGHT, draw_footer, draw_progress_bar, shade
 from racer_viewer.ui.theme import CORNER, MARGIN, TEXT, TEXT_LARGE, TEXT_SMALL, Theme
 
-BUDGET = 0.02
-"""For drawing the film between two pictures of the window [s]."""
-PICTURE_WIDTH = 480
-"""Of the last picture of the film, and of the bar below it, at scale 1 [px]."""
+TIME_BUDGET = 0.02
+"""Time for drawing film frames between two frames of the window [s]."""
+PREVIEW_WIDTH = 480
+"""Width of the last film frame and of the progress bar, at scale 1 [px]."""
 RED = (236, 48, 40)
-NO_FILM = "The film could not be made"
+NO_FILM = "The film was not made"
 RECORD_KEY = key_name(FIXED_BINDINGS[Command.RECORD][0])
 
 
-class Recorder:
-    """Has at most one roll in work: that of the driving screen that was on top when it began."""
+class FilmRecorder:
+    """Records the view of one screen at a time, the one that was on top when recording began.
+
+    roll: frames recorded so far; None while nothing is recorded.
+    """
 
     def __init__(self, app: AppContext) -> None:
         self._app = app
-        self._roll: Roll | None = None
+        self.roll: Roll | None = None
         self._developments: list[Development] = []
 
     @property
     def recording(self) -> bool:
-        return self._roll is not None
+        return self.roll is not None
 
-    def press(self, size: tuple[int, int]) -> None:
-        """The key: begin, or end, in a window of this size."""
+    def toggle(self, size: tuple[int, int]) -> None:
+        """Start or stop recording, in a window of this size [px]."""
+        top = self._app.top
         if self.recording:
             self._develop()
-        elif isinstance(self._app.top, DrivingScreen):
-            self.begin(self._app.top, size)
+        elif top is not None and top.view is not None:
+            self._start(top, top.view, size)
         else:
-            self._app.notify(f"{RECORD_KEY} records while a car is on the road")
+            self._app.notify(f"{RECORD_KEY} records while a car is on screen")
 
-    def begin_with(self, screen: Screen, size: tuple[int, int], path: Path) -> Path | None:
-        """Begin if a car is on the road; returns the path as long as it waits for one."""
-        if self.recording or not isinstance(screen, DrivingScreen):
+    def start_when_possible(self, screen: Screen, size: tuple[int, int], path: Path) -> Path | None:
+        """Start recording to a file if the screen shows a car; returns the path if it does not yet."""
+        if self.recording or screen.view is None:
             return path
-        self.begin(screen, size, path)
+        self._start(screen, screen.view, size, path)
         return None
 
-    def begin(self, screen: DrivingScreen, size: tuple[int, int], path: Path | None = None) -> None:
-        """From what the screen shows now on; without a path into the folder of films."""
+    def _start(self, screen: Screen, view: RaceView, size: tuple[int, int], path: Path | None = None) -> None:
         try:
             self._path = path or _new_path(self._app.data / "films")
             check_place(self._path)
         except (FilmError, OSError) as error:
             self._app.push(MessageScreen(self._app, NO_FILM, str(error)))
             return
-        self._screen, self._size, self._roll = screen, size, Roll()
-        self._take(self._roll)
-        self._app.notify(f"Recording: {RECORD_KEY} again makes the film")
+        self._screen, self._view, self._size, self.roll = screen, view, size, Roll()
+        self._take(self.roll)
+        self._app.notify(f"Recording: press {RECORD_KEY} again to make the film")
 
     def after_tick(self, ticked: Screen) -> None:
-        """A sixtieth of a second has passed for this screen."""
+        """Record the tick of a screen; the film is made when the roll is full or the screen is gone."""
         self._developments = [each for each in self._developments if not each.over]
-        roll = self._roll
+        roll = self.roll
         if roll is None:
             return
         if ticked is self._screen:
@@ -83,15 +86,15 @@ class Recorder:
             self._develop()
 
     def draw(self, surface: pygame.Surface) -> None:
-        """A red dot and the time, over everything."""
-        if self._roll is not None:
-            _draw_sign(surface, self._app.theme, self._roll.seconds)
+        """Draw a red dot and the recorded time over everything."""
+        if self.roll is not None:
+            _draw_sign(surface, self._app.theme, self.roll.seconds)
 
     def close(self) -> None:
-        """The window is gone: finish what is not finished, and show at the terminal how far it is."""
-        if self._roll is not None:
-            self._developments.append(self._development(self._roll))
-            self._roll = None
+        """Finish all films after the window was closed, with a progress bar in the terminal."""
+        if self.roll is not None:
+            self._developments.append(self._development(self.roll))
+            self.roll = None
         problem: FilmError | None = None
         for development in self._developments:
             if not development.over:
@@ -105,11 +108,10 @@ class Recorder:
             raise problem
 
     def _take(self, roll: Roll) -> None:
-        screen = self._screen
-        roll.add(take_shot(screen.moment(), screen.camera, self._size, self._app.settings.overlays))
+        roll.add(take_shot(self._view.frame(), self._view.camera, self._size, self._app.settings.overlays))
 
     def _develop(self) -> None:
-        roll, self._roll = self._roll, None
+        roll, self.roll = self.roll, None
         if roll is not None:
             self._app.notice_ticks = 0
             development = self._development(roll)
@@ -129,15 +131,15 @@ class Recorder:
 
 
 class FilmScreen(Screen):
-    """Draws and writes the film while the window stays alive."""
+    """Draws and writes a film while the window stays responsive."""
 
     see_through = True
 
     def __init__(self, app: AppContext, development: Development) -> None:
         super().__init__(app)
         self.development = development
-        self._seen = False
-        """Whether the window has shown how far it is since the last work."""
+        self._shown = False
+        """Whether the window has drawn the progress since the last work."""
 
     def keys(self) -> tuple[Key, ...]:
         return (("Esc", "cancel"),)
@@ -146,14 +148,14 @@ class FilmScreen(Screen):
         if intent == Command.BACK:
             self.development.cancel()
             self.app.pop()
-            self.app.notify("The film was cancelled, nothing is left of it")
+            self.app.notify("Film cancelled; no file was written")
 
     def tick(self, controls: Controls) -> None:
-        """Works once between two pictures of the window, however many ticks that is."""
-        if not self._seen:
+        """Work once between two frames of the window, however many ticks that is."""
+        if not self._shown:
             return
-        self._seen = False
-        end = time.perf_counter() + BUDGET
+        self._shown = False
+        end = time.perf_counter() + TIME_BUDGET
         try:
             film = self.development.step()
             while film is None and time.perf_counter() < end and self.development.done < self.development.total:
@@ -164,22 +166,22 @@ class FilmScreen(Screen):
             return
         if film is not None:
             self.app.pop()
-            self.app.notify(_where(film))
+            self.app.notify(_saved_text(film))
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
-        self._seen = True
+        self._shown = True
         theme, development = self.app.theme, self.development
         surface.blit(shade(surface.get_size(), 225), (0, 0))
         x, y = surface.get_width() // 2, theme.px(2.2 * MARGIN)
         title = theme.text("Making the film", TEXT_LARGE)
         surface.blit(title, title.get_rect(midtop=(x, y)))
         y += title.get_height() + theme.px(MARGIN)
-        y = self._draw_picture(surface, x, y) + theme.px(MARGIN)
-        width, share = theme.px(PICTURE_WIDTH), development.done / development.total
+        y = self._draw_preview(surface, x, y) + theme.px(MARGIN)
+        width, share = theme.px(PREVIEW_WIDTH), development.done / development.total
         draw_progress_bar(surface, theme, (x, y + theme.px(BAR_HEIGHT) // 2), width, share)
         y += theme.px(BAR_HEIGHT) + theme.px(MARGIN)
         drawn = development.done < development.total
-        line = f"{development.done} of {development.total} frames" if drawn else "The last frames are written"
+        line = f"{development.done} of {development.total} frames" if drawn else "Writing the last frames"
         for words, size, colour in (
             (line, TEXT, theme.palette.text),
             (str(development.path), TEXT_SMALL, theme.palette.faint),
@@ -189,11 +191,11 @@ class FilmScreen(Screen):
             y += text.get_height() + theme.px(6)
         draw_footer(surface, theme, self.keys())
 
-    def _draw_picture(self, surface: pygame.Surface, x: int, y: int) -> int:
-        """The last one of the film, small; returns where it ends [px]."""
+    def _draw_preview(self, surface: pygame.Surface, x: int, y: int) -> int:
+        """Draw the last film frame at reduced size; returns its lower edge [px]."""
         theme, picture = self.app.theme, self.development.picture
         width, height = self.development.size
-        frame = pygame.Rect(0, 0, theme.px(PICTURE_WIDTH), round(theme.px(PICTURE_WIDTH) * height / width))
+        frame = pygame.Rect(0, 0, theme.px(PREVIEW_WIDTH), round(theme.px(PREVIEW_WIDTH) * height / width))
         frame.midtop = x, y
         pygame.draw.rect(surface, theme.palette.line, frame.inflate(2, 2), 1)
         if picture is not None:
@@ -202,18 +204,18 @@ class FilmScreen(Screen):
 
 
 def _new_path(folder: Path) -> Path:
-    """Of a film that is not there yet."""
+    """Return an unused film path."""
     folder.mkdir(parents=True, exist_ok=True)
     ending = "mp4" if can_write_mp4() else "gif"
     return free_path(folder / f"racer-{datetime.now():%Y%m%d-%H%M%S}.{ending}")
 
 
-def _where(film: Film) -> str:
+def _saved_text(film: Film) -> str:
     return f"{film.seconds:.1f} s of film saved as {film.path}"
 
 
 def _draw_sign(surface: pygame.Surface, theme: Theme, seconds: float) -> None:
-    """Where nothing else ever lies: in the middle of the line at the top."""
+    """Draw the recording sign in the middle of the status line, which nothing else uses."""
     radius, gap = theme.px(5), theme.px(8)
     text = theme.text(f"REC {int(seconds) // 60}:{int(seconds) % 60:02}", TEXT_SMALL)
     plate = pygame.Rect(0, 0, 2 * radius + text.get_width() + 3 * gap, theme.px(STATUS_HEIGHT))

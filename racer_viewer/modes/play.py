@@ -12,7 +12,7 @@ from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.race import ENDLESS, NO_ACTION, Entrant, RaceSetup, Restart, Tick
-from racer_viewer.modes.race_view import LiveRace
+from racer_viewer.modes.race_view import LiveRace, RaceView
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
@@ -76,12 +76,15 @@ class PlayScreen(Screen):
     steering: converts the player's controls to actions.
     """
 
+    view: RaceView
+
     def __init__(self, app: AppContext, setup: RaceSetup, drive: Drive, laps: int) -> None:
         super().__init__(app)
         self.live = LiveRace(self, setup, drive, lambda last: self._begin())
         self.view = self.live.view
         self.steering = SteeringInput()
         self._laps = laps
+        self._countdown = self._ticks_since_go = self._lap_ticks = 0
         self._lap_text, self._lap_is_best = "", True
         self._begin()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import CAR, COMPONENTS, TICKS_PER_SECOND, Config, Simulation, Start, load_circuit, parse_config
-from racer_env.env import RacerEnv
+from racer_env.engine import COMPONENTS, TICKS_PER_SECOND, Config, Start, parse_config
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
+from racer_viewer.modes.race_cars import BridgeCars, BridgeStatus, CarGroup, LocalCars
 from racer_viewer.replays import Recording, Replay, ReplayError, ReplayRecorder, Trace
 from racer_viewer.snapshot import Cars, CarStyle, Colour, PolicyInsight, Snapshot
 from racer_viewer.timing import LapTime, Stopwatch, best_lap, lap_time
@@ -112,29 +112,6 @@ class SetEntrant:
 RaceCommand = Restart | SetFocus | TakeWheel | SetStochastic | SetStart | SetEntrant
 
 
-@dataclass(frozen=True)
-class BridgeStatus:
-    """Reliability of the followed car's position on a server.
-
-    telemetry: the server sends the position; otherwise a local copy of the car computes it.
-    out_of_sync_since: tick since which that copy is only an estimate.
-    """
-
-    url: str
-    telemetry: bool
-    out_of_sync_since: int | None = None
-
-    @property
-    def exact(self) -> bool:
-        return self.out_of_sync_since is None
-
-    @property
-    def text(self) -> str:
-        if self.telemetry:
-            return "telemetry"
-        return "in sync" if self.exact else f"out of sync since tick {self.out_of_sync_since}: position estimated"
-
-
 @dataclass(frozen=True, eq=False)
 class EpisodeState:
     """One car's episode so far.
@@ -197,91 +174,6 @@ class Tick:
         return self.followed.laps
 
 
-class CarGroup(Protocol):
-    """Cars that are stepped together. `rows` (N,) of `CAR` and `observations` (N, 14) are never written again."""
-
-    track: Track
-    rows: Cars
-    observations: NDArray[np.float32]
-
-    def reset(self, start: Start, seed: int) -> None: ...
-
-    def step(self, actions: NDArray[np.float64]) -> None: ...
-
-    def status(self, car: int) -> BridgeStatus | None:
-        """Return the connection of a car; None if it is simulated in this process."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class LocalCars:
-    """All cars of a race as one simulation in this process; a car keeps driving after its episode has ended."""
-
-    def __init__(self, circuit: str, count: int, config: Config) -> None:
-        self.track = load_circuit(circuit)
-        self._simulation = Simulation(self.track, count, config)
-        self._rows = self._simulation.cars.view(CAR, np.ndarray)
-        self._copy()
-
-    def reset(self, start: Start, seed: int) -> None:
-        self._simulation.start_from(start)
-        self._simulation.seed([seed] * len(self._rows))
-        self._simulation.reset()
-        self._copy()
-
-    def step(self, actions: NDArray[np.float64]) -> None:
-        self._simulation.step(actions)
-        self._copy()
-
-    def status(self, car: int) -> BridgeStatus | None:
-        return None
-
-    def close(self) -> None:
-        self._simulation.close()
-
-    def _copy(self) -> None:
-        self.rows = self._rows.copy()
-        self.observations = self._simulation.result.observations.copy()
-
-
-class BridgeCars:
-    """Cars on a server, one connection each. Each has telemetry or a shadow car, so that it can be drawn."""
-
-    def __init__(self, circuit: str, count: int, config: Config, bridge: BridgeAddress) -> None:
-        self._bridge, self._envs = bridge, list[RacerEnv]()
-        try:
-            for _ in range(count):
-                env = RacerEnv(
-                    bridge.url, track_id=circuit, config=config, token=bridge.token, render_mode="rgb_array"
-                )
-                self._envs.append(env)
-        except BaseException:
-            self.close()
-            raise
-
-    def reset(self, start: Start, seed: int) -> None:
-        self.observations = np.stack([env.reset(seed=seed, options={"start": start})[0] for env in self._envs])
-        self.track = self._envs[0].track
-        self._collect()
-
-    def step(self, actions: NDArray[np.float64]) -> None:
-        steps = [env.step(action) for env, action in zip(self._envs, actions, strict=True)]  # type: ignore[arg-type]
-        self.observations = np.stack([step[0] for step in steps])
-        self._collect()
-
-    def status(self, car: int) -> BridgeStatus | None:
-        shadow = self._envs[car].shadow
-        return BridgeStatus(self._bridge.url, shadow is None, shadow.out_of_sync_since if shadow else None)
-
-    def close(self) -> None:
-        for env in self._envs:
-            env.close()
-
-    def _collect(self) -> None:
-        self.rows = np.array([env.car for env in self._envs], CAR)
-
-
 class RaceCar:
     """Driver and results of one car in the current episode.
 
@@ -332,7 +224,12 @@ class Race:
 
     def __init__(self, setup: RaceSetup) -> None:
         self.setup, self.config = setup, parse_config(setup.config)
-        self._focus, self._stochastic, self._player_drives, self._start = setup.focus, setup.stochastic, False, START_LINE
+        self._focus, self._stochastic, self._player_drives, self._start = (
+            setup.focus,
+            setup.stochastic,
+            False,
+            START_LINE,
+        )
         self._ghost_styles = (_ghost_style(setup.ghost),) if setup.ghost else ()
         self._cars = [RaceCar(entrant) for entrant in setup.entrants]
         count = len(self._cars)
@@ -341,7 +238,8 @@ class Race:
             if setup.bridge is None
             else BridgeCars(setup.circuit, count, self.config, setup.bridge)
         )
-        self._episode = -1
+        self._episode, self._ticks = -1, 0
+        self._totals: NDArray[np.float64] = np.zeros((count, len(COMPONENTS)))
         try:
             self._restart(0)
         except BaseException:
@@ -422,7 +320,7 @@ class Race:
     def _restart(self, seed: int) -> None:
         self._group.reset(self._start, seed)
         self._ticks = 0
-        self._totals = np.zeros((len(self._cars), len(COMPONENTS)))
+        self._totals = np.zeros_like(self._totals)
         best = self.setup.ghost.best_lap if self.setup.ghost else None
         for car in self._cars:
             car.begin(self._group.track, self.config, self._start, seed, best.time if best else None)
@@ -455,7 +353,7 @@ class Race:
         )
 
     def _ghost_rows(self, ghost: Trace) -> Cars:
-        """Return the ghost's row (1,): from its first lap during a lap from the standing start, else from its best lap."""
+        """Return the ghost's row (1,): from its first lap while the followed car is in its own, else from its best."""
         car = self._group.rows[self._focus]
         lap = ghost.laps[0] if car["lap"] == 1 and ghost.laps and ghost.laps[0].first == 0 else ghost.best_lap
         first = lap.first if lap else 0

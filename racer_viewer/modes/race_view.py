@@ -70,7 +70,11 @@ class RaceView:
         gc.collect()
         gc.freeze()  # a later collection would otherwise delay a frame
         self.playback = PlaybackSpeed()
-        self.begin_at(first)
+        self.before = self.after = first
+        self._keys_ticks = KEYS_TICKS
+        self.panels: Sequence[pygame.Rect] = ()
+        """Areas of the overlay panels drawn last, below the status line [px]."""
+        self._tick(first)
 
     @property
     def camera(self) -> Camera:
@@ -170,8 +174,8 @@ class RaceView:
             return
         width, height = surface.get_size()
         panels = surface.subsurface((0, top, width, height - top - bottom))
-        covered = self._overlays.draw(panels, frame.after, shown, self._app.settings.units)
-        self.camera.insets = _insets(covered, surface.get_size(), top, bottom)
+        self.panels = self._overlays.draw(panels, frame.after, shown, self._app.settings.units)
+        self.camera.insets = _insets(self.panels, surface.get_size(), top, bottom)
 
     def _tick(self, snapshot: Snapshot) -> None:
         self.scene.tick(snapshot)

@@ -34,7 +34,7 @@ from racer_viewer.ui.theme import (
 )
 
 if TYPE_CHECKING:
-    from racer_viewer.modes.link import BridgeAddress
+    from racer_viewer.modes.race_view import RaceView
     from racer_viewer.replays.records import Records
     from racer_viewer.sound import Effect, SoundStage
     from racer_viewer.warmup import EngineWarmup
@@ -82,6 +82,14 @@ NOTICE_TICKS = 240
 """How long a message stays."""
 
 
+@dataclass(frozen=True)
+class BridgeAddress:
+    """A server that simulates the cars; `token` is for servers that require one."""
+
+    url: str
+    token: str | None = None
+
+
 class Screen:
     """One thing that the user does. It is drawn over the screen below it if it is see-through."""
 
@@ -92,6 +100,9 @@ class Screen:
     """True for the main menu, which `AppContext.pop_to_menu` returns to."""
     return_label = ""
     """How the way out of a race that began here is called; empty if it leads on, to a screen further below."""
+
+    view: RaceView | None = None
+    """Picture of a race, if the screen shows one; it can be recorded, and its cars are heard while it is on top."""
 
     def __init__(self, app: AppContext) -> None:
         self.app = app
@@ -118,13 +129,19 @@ class Screen:
         return None
 
     def on_show(self) -> None:
-        """It is on top now, for the first time or again."""
+        """Handle that the screen is on top, for the first time or again."""
+        if self.view is not None:
+            self.app.sound.resume()
 
     def on_cover(self) -> None:
-        """Another one was put on top of it."""
+        """Handle that another screen was pushed on top."""
+        if self.view is not None:
+            self.app.sound.pause()
 
     def on_close(self) -> None:
-        """It was taken from the stack."""
+        """Handle that the screen was removed from the stack."""
+        if self.view is not None:
+            self.app.sound.pause()
 
 
 @dataclass
@@ -335,13 +352,26 @@ class ListScreen(Screen):
 
 
 class MessageScreen(ListScreen):
-    """A title, some lines, and what to do now: by default, nothing but go back."""
+    """A title, some lines, and buttons; OK by default. `on_back` is called instead of closing the message."""
 
     darkness = 225
 
-    def __init__(self, app: AppContext, title: str, text: str, items: Sequence[Item] = ()) -> None:
+    def __init__(
+        self,
+        app: AppContext,
+        title: str,
+        text: str,
+        items: Sequence[Item] = (),
+        on_back: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__(app, items or [Button("OK", on_press=self.back)])
-        self.title, self.text = title, text
+        self.title, self.text, self._on_back = title, text, on_back
+
+    def back(self) -> None:
+        if self._on_back is None:
+            super().back()
+        else:
+            self._on_back()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme = self.app.theme

@@ -27,7 +27,7 @@ from racer_viewer.modes.race import (
     TakeWheel,
     Tick,
 )
-from racer_viewer.modes.race_view import LiveRace, save_to_replays
+from racer_viewer.modes.race_view import LiveRace, RaceView, save_to_replays
 from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
@@ -79,6 +79,8 @@ class WatchScreen(Screen):
     stochastic: agents sample their actions, as in training.
     anywhere: episodes start anywhere on the circuit.
     """
+
+    view: RaceView
 
     def __init__(self, app: AppContext, setup: RaceSetup, drive: Drive) -> None:
         super().__init__(app)

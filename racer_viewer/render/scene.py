@@ -41,7 +41,7 @@ class Scene:
     def __init__(self, theme: Theme, patient: bool = False) -> None:
         self.camera = Camera()
         self.effects = Effects()
-        self._patient, self._theme = patient, theme
+        self.patient, self._theme = patient, theme
         self.ground: GroundLevels | None = None
         self._cars = CarSprites()
         self._rays, self._gates, self._names = RayFan(theme), GateLines(theme), NameTags(theme)
@@ -83,7 +83,7 @@ class Scene:
         cars, focus = cars_between(before, after, share), after.focus
         followed = cars[focus]
         view = self.camera.look(surface.get_size(), share, (float(followed["x"]), float(followed["y"])))
-        self._ground_of(after.track, surface.get_height()).draw(surface, view, self._patient)
+        self._ground_of(after.track, surface.get_height()).draw(surface, view, self.patient)
         self.on_layer("ground")
         self.effects.draw_marks(surface, view)
         self.on_layer("marks")
@@ -125,6 +125,6 @@ class Scene:
         ground = self.ground
         if ground is None or ground.track is not track:
             self.ground = ground = GroundLevels(track, base)
-        elif ground.base != base and (self._steady >= STEADY_FRAMES or self._patient):
+        elif ground.base != base and (self._steady >= STEADY_FRAMES or self.patient):
             self.ground = ground = GroundLevels(track, base, ground.plan)
         return ground

@@ -94,7 +94,7 @@ class Replay:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A run recorded up to some tick: all that a replay is made from. Cheap to make, it shares the recorder's memory."""
+    """A run recorded up to some tick. It is cheap, since it shares the memory of the recorder."""
 
     circuit: Circuit
     config: Config

@@ -10,7 +10,8 @@ from racer_viewer.agents import bundled_models
 from racer_viewer.app.offscreen import film_lap, film_screen, offscreen_stage
 from racer_viewer.films.film import FilmError
 from racer_viewer.films.maker import FilmLook
-from racer_viewer.modes.race_view import DrivingScreen
+from racer_viewer.modes.race_view import RaceView
+from racer_viewer.modes.screen import Screen
 from racer_viewer.modes.watch import open_watch
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.snapshot import InterpolatedFrame
@@ -21,16 +22,19 @@ from tests.films.film_files import nothing_in, watch
 SMALL = FilmLook(size=(192, 108))
 
 
-class Driven(DrivingScreen):
+class Driven(Screen):
     """Shows what was driven already."""
 
+    view: RaceView
+
     def __init__(self, folder: Path, moments: list[InterpolatedFrame]) -> None:
+        super().__init__(offscreen_stage(folder))
         self.moments, self.ticks = moments, 0
-        super().__init__(offscreen_stage(folder), moments[0].after)
+        self.view = RaceView(self, moments[0].after)
 
     def tick(self, controls: Controls) -> None:
         self.ticks += 1
-        self.show(self.moments[self.ticks].after)
+        self.view.show(self.moments[self.ticks].after)
 
 
 def test_a_stage_without_a_window_has_the_settings_and_is_silent(tmp_path: Path) -> None:
@@ -75,10 +79,11 @@ def test_an_agent_is_filmed_from_the_first_tick_on(tmp_path: Path, folder: Path)
     context.warmup.wait()
     open_watch(context, bundled_models()[:1], "track-01")
     screen = context.top
-    assert isinstance(screen, DrivingScreen)
+    assert screen is not None
+    assert screen.view is not None
     film_screen(screen, folder / "a.gif", SMALL, 60)
     assert watch(folder / "a.gif").seconds == 1.0
-    assert int(screen.after.car["step_count"]) == 59
+    assert int(screen.view.after.car["step_count"]) == 59
     context.quit()
 
 

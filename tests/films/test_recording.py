@@ -17,9 +17,9 @@ from racer_viewer.films.writers import Mp4Writer
 from racer_viewer.modes import film_screen
 from racer_viewer.modes.film_screen import FilmScreen
 from racer_viewer.modes.play import PauseScreen, PlayScreen
-from racer_viewer.modes.race_view import DrivingScreen
+from racer_viewer.modes.race_view import RaceView
 from racer_viewer.modes.screen import MessageScreen
-from racer_viewer.modes.watch import open_watch
+from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.snapshot import InterpolatedFrame, Snapshot
 from tests.films.conftest import WINDOW
 from tests.films.drive import Pixels, pictures
@@ -30,9 +30,9 @@ LIMIT = 3000
 """Frames of the window that a film may take to be made."""
 
 
-def watching(person: Person) -> DrivingScreen:
+def watching(person: Person) -> WatchScreen:
     open_watch(person.app.context, bundled_models()[:1], "track-01")
-    return person.top(DrivingScreen)
+    return person.top(WatchScreen)
 
 
 def press_record(person: Person) -> None:
@@ -55,10 +55,10 @@ def wait_for_film(person: Person) -> Path:
 
 
 def roll_of(person: Person) -> Roll:
-    recorder = person.app._recorder
+    recorder = person.app.recorder
     assert recorder is not None
-    assert recorder._roll is not None
-    return recorder._roll
+    assert recorder.roll is not None
+    return recorder.roll
 
 
 def window_look(person: Person, size: tuple[int, int] = WINDOW) -> FilmLook:
@@ -74,8 +74,8 @@ def test_a_film_has_60_frames_a_second_however_slow_the_window_is(person: Person
     """Six ticks between two pictures of the window: none is missing in the film."""
     frames = 60 * seconds
     screen = watching(person)
-    moments = [screen.moment()]
-    screen.show = _noting(screen, moments)  # type: ignore[method-assign]
+    moments = [screen.view.frame()]
+    screen.view.show = _noting(screen.view, moments)  # type: ignore[method-assign]
     press_record(person)
     while len(moments) < frames - 6:
         person.frames(1, seconds=0.1)
@@ -89,18 +89,18 @@ def test_a_film_has_60_frames_a_second_however_slow_the_window_is(person: Person
     seen = watch(path)
     assert (seen.frames, seen.seconds) == (frames, seconds)
     numbers = [0, frames // 2, frames - 2, frames - 1]
-    first, later, before_last, last = pictures(moments, window_look(person), numbers, screen.camera.insets)
+    first, later, before_last, last = pictures(moments, window_look(person), numbers, screen.view.camera.insets)
     assert difference(seen.first, first) < 0.6 * difference(seen.first, later)
     assert difference(seen.last, last) < 0.6 * difference(seen.last, before_last)
     assert not ffmpegs(path.parent)
 
 
-def _noting(screen: DrivingScreen, moments: list[InterpolatedFrame]):  # type: ignore[no-untyped-def]
-    show = screen.show
+def _noting(view: RaceView, moments: list[InterpolatedFrame]):  # type: ignore[no-untyped-def]
+    show = view.show
 
     def show_and_note(snapshot: Snapshot) -> None:
         show(snapshot)
-        moments.append(InterpolatedFrame(screen.before, screen.after))
+        moments.append(InterpolatedFrame(view.before, view.after))
 
     return show_and_note
 
@@ -110,10 +110,10 @@ def test_pngs_are_to_the_pixel_what_was_to_be_seen(person: Person, folder: Path)
     person.app.record_to(folder / "drive.png")
     person.frames(5)
     screen = watching(person)
-    moments = [screen.moment()]
+    moments = [screen.view.frame()]
     for _ in range(11):
         person.frames()
-        moments.append(screen.moment())
+        moments.append(screen.view.frame())
     press_record(person)
     assert wait_for_film(person) == folder / "drive-0001.png"
     assert len(list(folder.iterdir())) == 12
@@ -136,7 +136,7 @@ def test_a_film_shows_the_overlays_and_the_view_of_each_moment(person: Person, f
     wait_for_film(person)
     shown = _read(sorted(folder.iterdir())[-1])
     surface = pygame.Surface(WINDOW, depth=32)
-    screen._scene._patient = True
+    screen.view.scene.patient = True
     screen.draw(surface, 1.0)
     whole = pygame.surfarray.array3d(surface).swapaxes(0, 1)
     middle = slice(150, 400), slice(200, 760)
@@ -147,11 +147,11 @@ def test_a_film_shows_the_overlays_and_the_view_of_each_moment(person: Person, f
 def test_without_ffmpeg_it_is_a_gif_of_modest_size(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     screen = watching(person)
-    moments = [screen.moment()]
+    moments = [screen.view.frame()]
     press_record(person)
     for _ in range(29):
         person.frames()
-        moments.append(screen.moment())
+        moments.append(screen.view.frame())
     press_record(person)
     path = wait_for_film(person)
     assert path.suffix == ".gif"
@@ -164,7 +164,7 @@ def test_without_ffmpeg_it_is_a_gif_of_modest_size(person: Person, monkeypatch: 
 
 def test_where_nothing_drives_it_is_told_when_f10_works(person: Person) -> None:
     person.press("f10")
-    assert "while a car is on the road" in person.app.context.notice
+    assert "while a car is on screen" in person.app.context.notice
     person.choose("Settings")
     person.press("f10")
     person.frames(3)
@@ -200,7 +200,7 @@ def test_the_window_stays_alive_while_a_film_is_made(person: Person, monkeypatch
     steps: list[int] = []
     step = making.development.step
     monkeypatch.setattr(making.development, "step", lambda: (steps.append(1), step())[1])
-    monkeypatch.setattr(film_screen, "BUDGET", 0.0)
+    monkeypatch.setattr(film_screen, "TIME_BUDGET", 0.0)
     person.frames(1, seconds=0.25)
     person.frames(1, seconds=0.25)
     assert len(steps) == 2
@@ -219,7 +219,7 @@ def test_pausing_adds_no_frames(person: Person) -> None:
     person.top(PauseScreen)
     person.frames(20)
     assert len(roll_of(person)) == 11
-    person.choose("Go on")
+    person.choose("Resume")
     person.frames(5)
     assert len(roll_of(person)) == 11 + 1 + 5, "the first tick came with the key"
 
@@ -227,14 +227,14 @@ def test_pausing_adds_no_frames(person: Person) -> None:
 def test_the_tick_that_ends_a_drive_is_in_the_film(person: Person) -> None:
     """As when the last lap is done: the results lie over it in the same tick."""
     screen = watching(person)
-    show = screen.show
+    show = screen.view.show
 
     def show_and_end(snapshot: Snapshot) -> None:
         show(snapshot)
         if snapshot.car["step_count"] == 5:
             person.app.context.push(MessageScreen(person.app.context, "Results", ""))
 
-    screen.show = show_and_end  # type: ignore[method-assign]
+    screen.view.show = show_and_end  # type: ignore[method-assign]
     press_record(person)
     person.frames(10)
     person.top(MessageScreen)
@@ -308,7 +308,7 @@ def test_a_place_that_takes_no_film_is_told_at_once(person: Person, tmp_path: Pa
     person.frames(2)
     assert "nowhere" in person.top(MessageScreen).text
     person.press("return")
-    person.top(DrivingScreen)
+    person.top(WatchScreen)
     person.frames(5)
     press_record(person)
     person.frames(2)
@@ -322,7 +322,6 @@ def test_a_film_that_fails_is_a_message_and_the_drive_goes_on(person: Person, mo
     person.frames(10)
 
     def fail(writer: Mp4Writer, picture: pygame.Surface) -> None:
-        writer._ffmpeg.kill()
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Mp4Writer, "add", fail)

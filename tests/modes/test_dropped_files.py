@@ -17,7 +17,7 @@ from racer_viewer.modes.choose import ChooseAgentScreen, ChooseScreen
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import MessageScreen
-from racer_viewer.modes.waiting import LoadingScreen
+from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.replays import ReplayRecorder, save_replay
 from tests.modes.person import Person
@@ -94,7 +94,7 @@ def test_a_model_dropped_before_the_engine_is_ready_is_opened_as_soon_as_it_is(p
     room = person.app.context.warmup
     room.done = 0.5
     drop(person, CHAMPION)
-    person.top(LoadingScreen)
+    person.top(WaitingScreen)
     room.done = 1.0
     person.frames(2)
     person.top(WatchScreen)

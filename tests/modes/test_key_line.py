@@ -3,6 +3,7 @@
 import pytest
 
 from racer_viewer.app.window import MIN_SIZE
+from racer_viewer.modes.drive import open_drive
 from racer_viewer.modes.race import Entrant, RaceSetup
 from racer_viewer.modes.screen import ALL_KEYS, MENU_KEYS, fitting_keys
 from racer_viewer.modes.watch import WatchScreen
@@ -31,7 +32,7 @@ def test_wider_lines_have_more_keys() -> None:
 
 def test_watching_in_the_smallest_window_says_where_all_keys_are(person: Person) -> None:
     setup = RaceSetup("track-01", (Entrant("a", ORDINARY.player),))
-    keys = WatchScreen(person.app.context, setup, setup.open()).keys()
+    keys = WatchScreen(person.app.context, setup, open_drive(setup)).keys()
     shown = fitting_keys(Theme(fitting_scale(MIN_SIZE)), MIN_SIZE[0], keys)
     assert shown[-1] == ALL_KEYS
     assert [key for key, _ in shown[:3]] == [key for key, _ in keys[:3]]

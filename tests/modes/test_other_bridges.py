@@ -11,9 +11,8 @@ import pygame
 import pytest
 
 from racer_viewer.agents import bundled_models
-from racer_viewer.modes.link import BridgeAddress
-from racer_viewer.modes.screen import MessageScreen
-from racer_viewer.modes.waiting import ConnectingScreen
+from racer_viewer.modes.screen import BridgeAddress, MessageScreen
+from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.replays import trace_replay
 from racer_viewer.ui.paint import STATUS_HEIGHT
@@ -50,16 +49,16 @@ def frames_until(person: Person, condition: Callable[[], bool], what: str) -> No
 def watching(person: Person, url: str) -> WatchScreen:
     person.app.context.bridge = BridgeAddress(url)
     open_watch(person.app.context, [CHAMPION], "track-01")
-    person.top(ConnectingScreen)
+    person.top(WaitingScreen)
     person.frames(2)
-    frames_until(person, lambda: not isinstance(person.app.context.top, ConnectingScreen), "the connection")
+    frames_until(person, lambda: not isinstance(person.app.context.top, WaitingScreen), "the connection")
     screen = person.top(WatchScreen)
-    screen.pace.chosen = 4
+    screen.playback.chosen = 4
     return screen
 
 
 def tick_of(screen: WatchScreen) -> int:
-    return int(screen.after.car["step_count"])
+    return int(screen.view.after.car["step_count"])
 
 
 def pixels_like(person: Person, colour: tuple[int, int, int]) -> int:
@@ -77,10 +76,10 @@ def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contac
     walls: list[int] = []
 
     def note(until: int) -> bool:
-        if screen.after.car["wall_contact"]:
+        if screen.view.after.car["wall_contact"]:
             walls.append(tick_of(screen))
-        assert screen.link is not None
-        assert screen.link.sure, screen.link
+        assert screen.live.tick.bridge is not None
+        assert screen.live.tick.bridge.exact, screen.live.tick.bridge
         return tick_of(screen) >= until
 
     frames_until(person, lambda: note(30), "half a second")
@@ -91,13 +90,13 @@ def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contac
     frames_until(person, lambda: note(0) and len(walls) > 0, "the wall")
     person.let_go("up")
     person.press("t")
-    screen.pace.chosen = 4
-    frames_until(person, lambda: note(0) and len(screen.race.laps) == 1, "a lap")
+    screen.playback.chosen = 4
+    frames_until(person, lambda: note(0) and len(screen.live.tick.laps) == 1, "a lap")
     assert walls
     assert pixels_like(person, person.app.context.theme.palette.good) > 20
-    assert not screen.after.styles[0].ghost
+    assert not screen.view.after.styles[0].ghost
     assert {request["type"] for request in server.requests} == {"describe", "reset", "step"}
-    replay = screen.race.replay()
+    replay = screen.live.tick.followed.replay()
     assert replay is not None
     trace = trace_replay(replay)
     assert tuple(lap.ticks for lap in trace.laps) == replay.laps
@@ -113,13 +112,13 @@ def test_a_server_that_lies_after_tick_500_is_found_out_on_screen(person: Person
     server.distort = lie
     screen = watching(person, server.url)
     frames_until(person, lambda: tick_of(screen) >= 480, "tick 480")
-    assert screen.link is not None
-    assert screen.link.sure
+    assert screen.live.tick.bridge is not None
+    assert screen.live.tick.bridge.exact
     assert pixels_like(person, person.app.context.theme.palette.bad) == 0
     frames_until(person, lambda: tick_of(screen) >= 510, "tick 510")
-    assert screen.link.out_of_step_since == 501
+    assert screen.live.tick.bridge.out_of_sync_since == 501
     assert pixels_like(person, person.app.context.theme.palette.bad) > 20
-    assert screen.after.styles[0].ghost, "a guess is not drawn as if it were the car"
+    assert screen.view.after.styles[0].ghost, "a guess is not drawn as if it were the car"
 
 
 def test_a_lost_connection_is_said_the_window_lives_and_reconnects(person: Person) -> None:
@@ -147,7 +146,7 @@ def test_a_server_that_falls_silent_counts_as_gone_after_a_while(
 ) -> None:
     screen = watching(person, server.url)
     frames_until(person, lambda: tick_of(screen) >= 10, "some ticks")
-    monkeypatch.setattr("racer_viewer.modes.race_view.LONGEST_SILENCE", 1.0)
+    monkeypatch.setattr("racer_viewer.modes.race_view.MAX_SILENCE", 1.0)
     silent = True
 
     def fall_silent(reply: dict[str, Any]) -> dict[str, Any]:
@@ -158,9 +157,9 @@ def test_a_server_that_falls_silent_counts_as_gone_after_a_while(
 
     server.distort = fall_silent
     try:
-        frames_until(person, lambda: screen.silence > 0.6, "half a second of silence")
+        frames_until(person, lambda: screen.live.silence > 0.6, "half a second of silence")
         assert person.app.context.top is screen
-        assert any("no answer" in text for text, _ in screen._link_words())
+        assert any("no answer" in text for text, _ in screen.live.connection_words())
         frames_until(person, lambda: person.app.context.top is not screen, "the end of patience")
         assert "No answer" in person.top(MessageScreen).text
     finally:
@@ -195,20 +194,20 @@ def test_with_telemetry_the_car_is_seen_and_its_replay_is_the_same_to_the_bit(
     person: Person, own_server: RunningBridge
 ) -> None:
     screen = watching(person, own_server.url)
-    assert screen.link is not None
-    assert screen.link.telemetry
-    assert screen.after.track.circuit is not None
-    assert screen.after.track.circuit.name == "Circuit", "it is the circuit that we know by this id"
-    screen.pace.chosen = 5
-    frames_until(person, lambda: len(screen.race.laps) == 2, "two laps")
+    assert screen.live.tick.bridge is not None
+    assert screen.live.tick.bridge.telemetry
+    assert screen.view.after.track.circuit is not None
+    assert screen.view.after.track.circuit.name == "Circuit", "it is the circuit that we know by this id"
+    screen.playback.chosen = 5
+    frames_until(person, lambda: len(screen.live.tick.laps) == 2, "two laps")
     person.press("space")
-    frames_until(person, lambda: screen.drive.silent_since is None, "the last answer")
-    replay = screen.race.replay()
+    frames_until(person, lambda: screen.live.drive.waiting_since is None, "the last answer")
+    replay = screen.live.tick.followed.replay()
     assert replay is not None
     trace = trace_replay(replay)
     assert tuple(lap.ticks for lap in trace.laps) == replay.laps == (502, 400)
     assert trace.reward == replay.reward
-    row = screen.race.followed.row
+    row = screen.view.after.car
     assert np.allclose(trace.rows[replay.ticks]["x"], row["x"])
     assert row["components"][0] > 0.0
 
@@ -246,5 +245,5 @@ def test_a_server_with_more_gates_than_ours_does_not_end_the_app(person: Person,
     screen = watching(person, server.url)
     frames_until(person, lambda: tick_of(screen) >= 80 or person.app.context.top is not screen, "80 ticks")
     assert person.app.context.top is screen
-    assert screen.link is not None
-    assert not screen.link.sure
+    assert screen.live.tick.bridge is not None
+    assert not screen.live.tick.bridge.exact

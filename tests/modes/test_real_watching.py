@@ -132,13 +132,14 @@ def test_a_person_drags_along_the_timeline_of_a_replay(screen: XvfbScreen, track
 def make_replay(data: Path) -> Path:
     """Of the champion's first lap."""
     from racer_viewer.agents import load_agent
-    from racer_viewer.modes.race import Entrant, Race
+    from racer_viewer.modes.race import Entrant, Race, RaceSetup
     from racer_viewer.replays import save_replay
 
-    race = Race("track-01", [Entrant("champion", (0, 0, 0), load_agent("champion"))])
-    while not race.laps:
-        race.step((0.0, 0.0, 0.0))
-    replay = race.replay()
+    race = Race(RaceSetup("track-01", (Entrant("champion", (0, 0, 0), load_agent("champion")),)))
+    tick = race.step()
+    while not tick.laps:
+        tick = race.step()
+    replay = tick.followed.replay()
     assert replay is not None
     data.mkdir()
     path = data / "lap.racer"

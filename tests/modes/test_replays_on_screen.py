@@ -15,9 +15,10 @@ import pytest
 
 from racer_env.engine import TICKS_PER_SECOND, Config, Driver, Simulation, Start, load_circuit
 from racer_viewer.modes.records_screen import RecordsScreen
-from racer_viewer.modes.replay_screen import ReplayScreen, TracingScreen, open_replays
+from racer_viewer.modes.replay_screen import ReplayScreen, open_replays
 from racer_viewer.modes.replays_screen import ReplaysScreen
 from racer_viewer.modes.screen import SAID_TICKS, MessageScreen
+from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.render.camera import Mode
 from racer_viewer.replays import MAX_COMPARED, Replay, ReplayError, ReplayRecorder, Trace, save_replay, trace_replay
 from racer_viewer.timing import Stopwatch
@@ -61,7 +62,7 @@ def kept(person: Person, replay: Replay, name: str, age: float = 0.0) -> Path:
 def seen(person: Person, *traces: Trace) -> ReplayScreen:
     """On screen, and standing at its beginning."""
     screen = ReplayScreen(person.app.context, traces)
-    screen.pace.stopped = True
+    screen.playback.paused = True
     person.app.context.push(screen)
     person.frames(2)
     return screen
@@ -95,7 +96,7 @@ def post(kind: int, **values: object) -> None:
 def shows(screen: ReplayScreen, tick: int) -> None:
     """Of every trace the row of this very tick, or its last."""
     assert screen.at == tick
-    moment = screen.moment(0.3)
+    moment = screen.view.frame(0.3)
     assert moment.share == 1.0 or moment.before is moment.after
     for trace, car in zip(screen.traces, moment.after.cars, strict=True):
         assert same_bits(car, trace.rows[min(tick, trace.ticks)])
@@ -148,8 +149,8 @@ def test_what_panels_show_after_a_jump_is_as_if_it_had_been_played_up_to_there(p
     wait_until(person, lambda: screen.at > traced().laps[1].last + 130)
     person.press("space")
     tick, played = screen.at, screen.after
-    memory = [getattr(screen._overlays.history, name).copy() for name in ("rewards", "speeds", "asked", "done")]
-    count = screen._overlays.history.ticks
+    memory = [getattr(screen.view.history, name).copy() for name in ("rewards", "speeds", "asked", "done")]
+    count = screen.view.history.ticks
     clock = Stopwatch(len(traced().track.gates))
     for row in traced().rows[: tick + 1]:
         clock.tick(*(int(row[name]) for name in ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks")))
@@ -157,15 +158,15 @@ def test_what_panels_show_after_a_jump_is_as_if_it_had_been_played_up_to_there(p
     assert played.timing.delta is not None
     for start in (0.95, 0.02):
         pull(person, screen, start)
-        assert screen.after.timing != played.timing
+        assert screen.view.after.timing != played.timing
         screen.go_to(tick)
-        assert screen.after.timing == played.timing
-        assert screen.after.gaps == played.gaps
-        assert np.array_equal(screen.after.totals, played.totals)
-        assert np.array_equal(screen.after.observation, played.observation)
-        assert screen._overlays.history.ticks == count
+        assert screen.view.after.timing == played.timing
+        assert screen.view.after.gaps == played.gaps
+        assert np.array_equal(screen.view.after.totals, played.totals)
+        assert np.array_equal(screen.view.after.observation, played.observation)
+        assert screen.view.history.ticks == count
         for name, values in zip(("rewards", "speeds", "asked", "done"), memory, strict=True):
-            assert np.array_equal(getattr(screen._overlays.history, name), values), name
+            assert np.array_equal(getattr(screen.view.history, name), values), name
 
 
 def test_it_goes_at_the_speed_that_is_asked_for_and_stands_when_told(person: Person) -> None:
@@ -226,7 +227,7 @@ def test_dragging_the_timeline_leaves_a_free_camera_where_it_is(person: Person) 
     screen = seen(person, traced())
     person.press("c", "c")
     person.frames(40)
-    camera = screen._scene.camera
+    camera = screen.view.scene.camera
     assert camera.mode is Mode.FREE
     before = camera.view
     pull(person, screen, 0.2, 0.6, 0.4)
@@ -246,7 +247,7 @@ def test_the_camera_gets_to_another_car_while_everything_stands(person: Person) 
     screen.go_to(400)
     person.press("tab")
     person.frames(60)
-    x, y = screen._scene.car_on_screen(1)
+    x, y = screen.view.scene.car_on_screen(1)
     width, height = person.app.surface.get_size()
     assert 0 < x < width
     assert 0 < y < height
@@ -257,19 +258,19 @@ def test_two_are_compared_one_as_the_ghost_of_the_other(person: Person) -> None:
     fast, slow = traced(), traced(0.5, "Bob")
     screen = seen(person, fast, slow)
     screen.go_to(900)
-    assert [(look.name.split()[0], look.ghost) for look in screen.after.styles] == [("Anna", False), ("Bob", True)]
+    assert [(look.name.split()[0], look.ghost) for look in screen.view.after.styles] == [("Anna", False), ("Bob", True)]
     ours, theirs = ([row for row in trace.gate_rows.tolist() if row <= 900] for trace in (fast, slow))
     last = min(len(ours), len(theirs)) - 1
     gap = (theirs[last] - ours[last]) / TICKS_PER_SECOND
-    assert screen.after.gaps == (0.0, gap)
+    assert screen.view.after.gaps == (0.0, gap)
     assert gap > 0.0
     assert screen.timeline.marks[0].at == fast.laps[0].last
     person.press("tab")
-    assert [look.ghost for look in screen.after.styles] == [True, False]
-    assert screen.after.focus == 1
-    assert screen.after.gaps == (-gap, 0.0)
-    assert screen.after.timing is not None
-    assert screen.after.timing.lap_ticks == slow.rows["lap_ticks"][900]
+    assert [look.ghost for look in screen.view.after.styles] == [True, False]
+    assert screen.view.after.focus == 1
+    assert screen.view.after.gaps == (-gap, 0.0)
+    assert screen.view.after.timing is not None
+    assert screen.view.after.timing.lap_ticks == slow.rows["lap_ticks"][900]
     assert screen.timeline.marks[0].at == slow.laps[0].last
     shows(screen, 900)
 
@@ -297,7 +298,7 @@ def test_the_shorter_of_two_stands_at_its_end_until_the_longer_is_over(person: P
     person.press("space")
     person.frames(10)
     assert screen.at > 1000
-    assert same_bits(screen.after.car, short.rows[-1])
+    assert same_bits(screen.view.after.car, short.rows[-1])
 
 
 def test_laps_and_walls_are_marked_on_the_timeline(person: Person) -> None:
@@ -324,14 +325,14 @@ def test_neither_keys_nor_panels_cover_the_timeline(person: Person, size: tuple[
     person.app.context.change(overlays=())
     person.point(300, 200)
     with_keys = pygame.surfarray.array3d(person.picture())
-    screen._keys_ticks = 0
+    screen.view.hide_keys()
     without = pygame.surfarray.array3d(person.picture())
     assert not np.array_equal(with_keys[:, top - 30 : top], without[:, top - 30 : top])
     assert np.array_equal(with_keys[:, top:], without[:, top:])
     person.app.context.change(overlays=("timing", "map", "inputs", "reward", "physics"))
     person.picture()
-    assert screen._overlays._places
-    assert all(place.rect.bottom < top for place in screen._overlays._places)
+    assert screen.view.panels
+    assert all(panel.bottom < top for panel in screen.view.panels)
 
 
 def test_a_replay_of_another_engine_says_so_as_long_as_it_is_shown(person: Person) -> None:
@@ -463,14 +464,14 @@ def test_an_hour_is_driven_again_while_the_window_goes_on_and_then_scrubbed_at_o
     actions = np.resize(run().actions, (HOUR, 3))
     path = kept(person, replace(run(), actions=actions), "hour")
     open_replays(person.app.context, [path])
-    waiting = person.top(TracingScreen)
+    waiting = person.top(WaitingScreen)
     person.frames(3)
-    assert person.top(TracingScreen) is waiting
+    assert person.top(WaitingScreen) is waiting
     wait_until(person, lambda: person.app.context.top is not waiting, seconds=0.25)
     screen = person.top(ReplayScreen)
     assert screen.length == HOUR
     assert "driven again" in screen.timeline.warning
-    screen.pace.stopped = True
+    screen.playback.paused = True
     begun = time.perf_counter()
     for jump in range(200):
         screen.go_to(jump * 7919 * 131 % HOUR)

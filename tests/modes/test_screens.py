@@ -106,7 +106,7 @@ def test_opponents_are_chosen_and_remembered(person: Person) -> None:
     assert against.value == "champion"
     person.choose("Start")
     play = person.top(PlayScreen)
-    assert [each.name for each in play.race.entrants] == ["You", "champion"]
+    assert [each.name for each in play.live.setup.entrants] == ["You", "champion"]
 
 
 def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Person) -> None:
@@ -116,11 +116,11 @@ def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Per
     person.choose("Start")
     play = person.top(PlayScreen)
     agent = _champion()
-    play._wheel = _Hands(agent, play)  # type: ignore[assignment]
+    play.steering = _Hands(agent, play)  # type: ignore[assignment]
     person.ticks(180 + 8 * 60 + 40)
     results = person.top(ResultsScreen)
-    assert len(play.race.laps) == 1
-    assert results._news == "a new record on this circuit"
+    assert len(play.live.tick.laps) == 1
+    assert results.is_record
     person.frames()
     person.choose("Save replay")
     (saved,) = (person.data / "replays").glob("*.racer")
@@ -134,7 +134,7 @@ def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Per
     person.press("right", "left", "escape", "escape")
     person.choose("Records")
     records = person.top(RecordsScreen)
-    assert [item.cells[0] for item in records.list.items[1:]] == [f"{lap_time(play.race.laps[0].ticks)} s"]  # type: ignore[attr-defined]
+    assert [item.cells[0] for item in records.list.items[1:]] == [f"{lap_time(play.live.tick.laps[0].ticks)} s"]  # type: ignore[attr-defined]
     person.press("down", "return")
     person.top(ReplayScreen)
     person.press("escape", "delete")
@@ -147,20 +147,20 @@ def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
     person.choose("Play")
     person.choose("Start")
     play = person.top(PlayScreen)
-    play._wheel = _Hands(_champion(), play)  # type: ignore[assignment]
+    play.steering = _Hands(_champion(), play)  # type: ignore[assignment]
     person.ticks(180 + 8 * 60 + 40)
-    lap = play.race.laps[0].ticks
+    lap = play.live.tick.laps[0].ticks
     person.choose("To the menu")
     person.choose("Play")
     person.choose("Start")
     again = person.top(PlayScreen)
-    assert again.race.ghost is not None
-    assert [look.ghost for look in again.after.styles] == [False, True]
+    assert again.live.setup.ghost is not None
+    assert [look.ghost for look in again.view.after.styles] == [False, True]
     person.ticks(180 + 60)
-    timing = again.after.timing
+    timing = again.view.after.timing
     assert timing is not None
     assert timing.best == lap
-    ghost, own = again.after.cars[1], again.after.cars[0]
+    ghost, own = again.view.after.cars[1], again.view.after.cars[0]
     assert ghost["step_count"] == own["step_count"]
     assert ghost["speed"] > own["speed"]
 
@@ -171,11 +171,11 @@ def test_a_watched_agent_laps_and_its_thoughts_are_shown(person: Person) -> None
     person.choose("champion")
     watch = person.top(WatchScreen)
     person.frames(9 * 60)
-    assert watch.race.laps
-    assert watch.after.insight is not None
-    assert watch.after.insight.value is not None
+    assert watch.live.tick.laps
+    assert watch.view.after.insight is not None
+    assert watch.view.after.insight.value is not None
     person.press("r")
-    assert watch.race.ticks < 5
+    assert watch.live.tick.followed.ticks < 5
 
 
 def test_a_broken_model_among_the_runs_gives_its_reason_and_harms_nothing(person: Person) -> None:
@@ -203,20 +203,20 @@ def test_the_camera_goes_through_its_ways_and_can_be_dragged(person: Person) -> 
     person.choose("Start")
     play = person.top(PlayScreen)
     person.frames(2)
-    first = play._scene.car_on_screen(0)
+    first = play.view.scene.car_on_screen(0)
     person.press("c")
     person.frames(40)
     person.press("c")
     person.frames(40)
-    here = play._scene.car_on_screen(0)
+    here = play.view.scene.car_on_screen(0)
     person.drag(60, -30)
     person.frames(60)
-    there = play._scene.car_on_screen(0)
+    there = play.view.scene.car_on_screen(0)
     assert there[0] - here[0] == pytest.approx(60, abs=2)
     assert there[1] - here[1] == pytest.approx(-30, abs=2)
     person.press("c")
     person.frames(60)
-    assert play._scene.car_on_screen(0) == pytest.approx(first, abs=3)
+    assert play.view.scene.car_on_screen(0) == pytest.approx(first, abs=3)
 
 
 def test_a_screenshot_is_a_file(person: Person) -> None:
@@ -237,12 +237,12 @@ class _Hands:
     def __init__(self, agent, play: PlayScreen) -> None:  # type: ignore[no-untyped-def]
         self._agent, self._play = agent, play
 
-    def turn(self, controls: object, speed: float) -> tuple[float, float, float]:
-        steer, throttle, brake = self._agent.act(self._play.after.observation).tolist()
+    def update(self, controls: object, speed: float) -> tuple[float, float, float]:
+        steer, throttle, brake = self._agent.act(self._play.view.after.observation).tolist()
         return steer, throttle, brake
 
-    def let_go(self) -> None:
-        """Nothing is held."""
+    def release(self) -> None:
+        """Do nothing."""
 
 
 def test_pictures_of_all_screens_are_not_empty(person: Person, tmp_path: Path) -> None:
@@ -266,17 +266,17 @@ def test_records_that_cannot_be_read_do_not_keep_anybody_from_driving(person: Pe
     person.top(PlayScreen)
 
 
-def test_nobody_drives_behind_a_race(person: Person) -> None:
+def test_the_backdrop_of_the_menu_stops_during_a_race(person: Person) -> None:
     person.frames(10)
     menu = person.top(MenuScreen)
-    assert menu._backdrop is not None
+    assert menu.backdrop is not None
     person.choose("Settings")
-    before = menu._backdrop._race.ticks
+    before = menu.backdrop.ticks
     person.frames(5)
-    assert menu._backdrop._race.ticks > before
+    assert menu.backdrop.ticks > before
     person.press("escape")
     person.choose("Play")
     person.choose("Start")
-    before = menu._backdrop._race.ticks
+    before = menu.backdrop.ticks
     person.frames(5)
-    assert menu._backdrop._race.ticks == before
+    assert menu.backdrop.ticks == before

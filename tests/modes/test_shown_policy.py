@@ -33,7 +33,7 @@ def train(person: Person, monkeypatch: pytest.MonkeyPatch) -> TrainScreen:
 
 
 def labels(train: TrainScreen) -> list[str]:
-    return [look.name for look in train.after.styles]
+    return [look.name for look in train.view.after.styles]
 
 
 def status(train: TrainScreen) -> str:

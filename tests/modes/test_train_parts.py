@@ -8,10 +8,11 @@ import numpy as np
 import pygame
 import pytest
 
-from racer_env.engine import load_circuit
+from racer_env.engine import load_circuit, parse_config
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.play import PlayScreen
+from racer_viewer.modes.race import NO_ACTION
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.train import pictures as train_pictures
 from racer_viewer.modes.train.end import TrainEndScreen
@@ -48,33 +49,33 @@ def middle(train: TrainScreen, part: TrainLayout) -> tuple[int, int]:
 
 
 def test_only_the_showcase_is_moved_and_zoomed_by_the_mouse(person: Person, train: TrainScreen) -> None:
-    train.camera.mode = Mode.FREE
+    train.view.camera.mode = Mode.FREE
     person.frames(40)
     for part in (TrainLayout.SWARM, TrainLayout.CURVES):
-        before = train.camera.view
+        before = train.view.camera.view
         person.scroll(2, *middle(train, part))
         person.button_down(*middle(train, part))
         person.drag(60, 40, middle(train, TrainLayout.SHOWCASE))
         person.click(*middle(train, part))
         person.frames(20)
-        assert train.camera.view == before, f"what begins on {part.value} is not for the camera"
+        assert train.view.camera.view == before, f"what begins on {part.value} is not for the camera"
     person.button_down(*middle(train, TrainLayout.SHOWCASE))
     person.drag(60, 40, middle(train, TrainLayout.SWARM))
     person.frames(20)
-    assert train.camera.view != before
+    assert train.view.camera.view != before
 
 
 def test_what_is_under_the_mouse_stays_there_when_it_zooms(person: Person, train: TrainScreen) -> None:
-    train.camera.mode = Mode.FREE
+    train.view.camera.mode = Mode.FREE
     person.frames(40)
     place = train.places[TrainLayout.SHOWCASE]
     x, y = place.x + 150, place.y + 120
-    before = train.camera.view.to_world(x - place.x, y - place.y)
-    scale = train.camera.view.scale
+    before = train.view.camera.view.to_world(x - place.x, y - place.y)
+    scale = train.view.camera.view.scale
     person.scroll(3, x, y)
     person.frames(60)
-    assert train.camera.view.scale > 1.3 * scale
-    assert train.camera.view.to_world(x - place.x, y - place.y) == pytest.approx(before, abs=0.3)
+    assert train.view.camera.view.scale > 1.3 * scale
+    assert train.view.camera.view.to_world(x - place.x, y - place.y) == pytest.approx(before, abs=0.3)
 
 
 def test_the_wheel_over_the_curves_smooths_them(person: Person, train: TrainScreen) -> None:
@@ -87,21 +88,24 @@ def test_the_wheel_over_the_curves_smooths_them(person: Person, train: TrainScre
 
 
 def test_other_colours_are_those_of_the_showcase_too(person: Person, train: TrainScreen) -> None:
-    (car,) = train.showcase.race.cars
-    assert car.entrant.colour == ORDINARY.player
+    assert colours(train) == [ORDINARY.player]
+    before = train.showcase.setup
     person.app.context.change(colour_blind=True)
     person.frames(2)
-    assert train.showcase.race.cars[0] is car
-    assert car.entrant.colour == COLOUR_BLIND.player
+    assert train.showcase.setup is before, "the race goes on"
+    assert colours(train) == [COLOUR_BLIND.player]
     train.race_it(True)
     person.app.context.change(colour_blind=False)
     person.frames(2)
-    colours = [each.entrant.colour for each in train.showcase.race.cars]
-    assert colours == [ORDINARY.player, ORDINARY.cars[0]]
+    assert colours(train) == [ORDINARY.player, ORDINARY.cars[0]]
+
+
+def colours(train: TrainScreen) -> list[tuple[int, int, int]]:
+    return [style.colour for style in train.view.after.styles]
 
 
 def paid(showcase: Showcase) -> dict[str, Any]:
-    weights: dict[str, Any] = showcase.race.config.to_json()["weights"]
+    weights: dict[str, Any] = parse_config(showcase.setup.config).to_json()["weights"]
     return weights
 
 
@@ -109,7 +113,7 @@ def test_the_showcase_pays_what_the_run_pays() -> None:
     run = replace(preset("ppo"), progress_in_units=False)
     showcase = Showcase("track-02", run, WEIGHTS, ORDINARY, "You")
     assert paid(showcase) == WEIGHTS
-    showcase.weigh({**WEIGHTS, "wallPenalty": -0.03})
+    showcase.set_weights({**WEIGHTS, "wallPenalty": -0.03})
     assert paid(showcase) == {**WEIGHTS, "wallPenalty": -0.03}
     showcase.close()
 
@@ -138,24 +142,25 @@ class Circling:
 def test_a_policy_that_gets_nowhere_begins_anew_though_it_does_not_stand() -> None:
     showcase = Showcase("track-01", preset("ppo"), WEIGHTS, ORDINARY, "You")
     showcase.swap(Circling())  # type: ignore[arg-type]
-    (car,) = showcase.race.cars
     for _ in range(STUCK_TICKS):
-        showcase.step((0.0, 0.0, 0.0))
+        showcase.step(NO_ACTION)
+    (car,) = showcase.tick.episodes
     assert car.ticks == STUCK_TICKS
     assert not car.ending
     for _ in range(STUCK_TICKS):
-        showcase.step((0.0, 0.0, 0.0))
-    assert car.ticks < STUCK_TICKS, "it was sent back to the line"
+        showcase.step(NO_ACTION)
+    (car,) = showcase.tick.episodes
+    assert car.ticks < STUCK_TICKS, "it started again from the start line"
     showcase.close()
 
 
 def test_new_weights_do_not_take_the_wheel_from_a_person() -> None:
     showcase = Showcase("track-01", preset("ppo"), WEIGHTS, ORDINARY, "You")
-    showcase.let_drive(True)
-    race = showcase.race
-    showcase.weigh({**WEIGHTS, "wallPenalty": -0.03})
-    assert showcase.race is race
-    showcase.let_drive(False)
+    showcase.let_player_drive(True)
+    setup = showcase.setup
+    showcase.set_weights({**WEIGHTS, "wallPenalty": -0.03})
+    assert showcase.setup is setup
+    showcase.let_player_drive(False)
     assert paid(showcase)["wallPenalty"] == -0.03
     showcase.close()
 

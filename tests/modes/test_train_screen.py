@@ -84,7 +84,7 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     pid = screen.run.pid
     person.until(lambda: screen.run.state == "learning", "the learner")
     person.until(lambda: len(screen.run.history.policies) > 2, "some updates")
-    assert screen.showcase.race.cars[0].entrant.agent is not None, "the newest policy drives"
+    assert screen.showcase.newest is not None, "the newest policy drives"
     person.until(lambda: screen.run.swarm() is not None, "the cars that learn")
     for layout in TrainLayout:
         screen.layout = layout
@@ -94,9 +94,9 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     assert screen.run.steps >= 30_000
     person.choose("See the training again")
     assert person.top(TrainScreen) is screen
-    newest = screen.showcase.race.cars[0].entrant.agent
+    newest = screen.showcase.newest
     person.press("left", "left")
-    assert screen.showcase.race.cars[0].entrant.agent is not newest, "the policy of that moment drives again"
+    assert screen.showcase.newest is not newest, "the policy of that moment drives again"
     screen.app.push(TrainEndScreen(screen.app, screen))
     person.choose("Race it")
     play = person.top(PlayScreen)
@@ -120,12 +120,12 @@ def test_what_can_be_done_while_it_learns(person: Person) -> None:
     person.press("=", "=", "=", "k")
     person.until(lambda: any(event.kind == "checkpoint" for event in screen.run.history.events), "a checkpoint")
     person.press("left", "left")
-    assert [car.entrant.ghost for car in screen.showcase.race.cars] == [False, True], "then and now"
+    assert [entrant.ghost for entrant in screen.showcase.entrants] == [False, True], "then and now"
     person.press("t")
     person.hold("up")
-    person.until(lambda: float(screen.after.car["speed"]) > 20.0, "the person to drive")
+    person.until(lambda: float(screen.view.after.car["speed"]) > 20.0, "the person to drive")
     person.let_go("up")
-    assert [car.entrant.name for car in screen.showcase.race.cars] == ["You", "newest"]
+    assert [entrant.name for entrant in screen.showcase.entrants] == ["You", "newest"]
     person.press("t", "escape")
     person.top(TrainMenu)
     person.choose("Reward weights")

@@ -7,7 +7,7 @@ import pytest
 
 from racer_viewer.agents import AgentError, bundled_models
 from racer_viewer.modes.episodes import EpisodesScreen
-from racer_viewer.modes.race_view import LostScreen
+from racer_viewer.modes.race import SetEntrant
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.watch import WatchMenu, WatchScreen, open_watch
@@ -25,9 +25,9 @@ def watching(person: Person, *models: str, circuit: str = "track-01") -> WatchSc
 
 def ticks_in(person: Person, screen: WatchScreen, frames: int) -> int:
     """Of the simulation, during so many frames of the window."""
-    before = int(screen.after.car["step_count"])
+    before = int(screen.view.after.car["step_count"])
     person.ticks(frames)
-    return int(screen.after.car["step_count"]) - before
+    return int(screen.view.after.car["step_count"]) - before
 
 
 def is_the_same_again(replay: Replay) -> bool:
@@ -43,10 +43,10 @@ def test_time_stands_goes_tick_by_tick_and_goes_on(person: Person) -> None:
     assert ticks_in(person, screen, 10) == 0
     person.press(".")
     assert ticks_in(person, screen, 10) == 0, "the tick came with the key"
-    at = int(screen.after.car["step_count"])
+    at = int(screen.view.after.car["step_count"])
     person.press(".", ".", ".")
-    assert int(screen.after.car["step_count"]) == at + 3
-    assert screen.moment(0.3).share == 1.0, "what stands is shown as it is"
+    assert int(screen.view.after.car["step_count"]) == at + 3
+    assert screen.view.frame(0.3).share == 1.0, "what stands is shown as it is"
     person.press("p")
     assert ticks_in(person, screen, 5) == 5
 
@@ -59,7 +59,7 @@ PATIENT = 60.0
 def test_time_goes_at_a_quarter_to_sixteen_times_its_speed(
     person: Person, presses: int, frames: int, ticks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("racer_viewer.modes.race_view.LONGEST", PATIENT)
+    monkeypatch.setattr("racer_viewer.modes.race_view.TIME_BUDGET", PATIENT)
     screen = watching(person)
     person.press(*["-" if presses < 0 else "="] * abs(presses))
     person.frames(4)
@@ -69,17 +69,13 @@ def test_time_goes_at_a_quarter_to_sixteen_times_its_speed(
 def test_sixteen_times_is_as_much_as_the_machine_can_and_says_so(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("racer_viewer.modes.race_view.LONGEST", PATIENT)
+    monkeypatch.setattr("racer_viewer.modes.race_view.TIME_BUDGET", PATIENT)
     screen = watching(person)
     person.press(*["="] * 9)
-    assert screen.pace.name == "16×"
+    assert screen.playback.name == "16×"
     assert ticks_in(person, screen, 30) == 480
-    monkeypatch.setattr("racer_viewer.modes.race_view.LONGEST", 0.0)
-    screen._since -= 1.0
-    person.frames(2)
-    screen._since -= 1.0
-    person.frames(2)
-    assert screen.status()[1][0] == "16× (here about 1.0×)"
+    monkeypatch.setattr("racer_viewer.modes.race_view.TIME_BUDGET", 0.0)
+    person.until(lambda: screen.status()[1][0] == "16× (here about 1.0×)", "the speed that was reached")
 
 
 def test_slow_motion_shows_what_lies_between_two_ticks(person: Person) -> None:
@@ -89,7 +85,7 @@ def test_slow_motion_shows_what_lies_between_two_ticks(person: Person) -> None:
     places = []
     for _ in range(8):
         person.frames()
-        moment = screen.moment(0.0)
+        moment = screen.view.frame(0.0)
         before, after = (float(snapshot.car["x"]) for snapshot in (moment.before, moment.after))
         places.append(before + (after - before) * moment.share)
     steps = np.diff(places)
@@ -109,7 +105,9 @@ def test_an_episode_ends_by_itself_and_the_next_one_begins(person: Person) -> No
     assert episode.replay.ticks == 3000
     assert abs(episode.reward - episode.replay.reward) < 1e-9
     person.frames(2)
-    assert int(screen.after.car["step_count"]) <= 16 * (15 + 2), "of the ticks since then, at sixteen times the speed"
+    assert int(screen.view.after.car["step_count"]) <= 16 * (15 + 2), (
+        "of the ticks since then, at sixteen times the speed"
+    )
 
 
 def test_a_car_that_stands_still_is_told_so(person: Person) -> None:
@@ -119,7 +117,7 @@ def test_a_car_that_stands_still_is_told_so(person: Person) -> None:
     while screen.number == 1:
         person.ticks(15)
     assert [episode.ending for episode in screen.episodes] == ["stood still"]
-    assert not screen.at_the_wheel, "the next episode is the agent's"
+    assert not screen.at_wheel, "the next episode is the agent's"
 
 
 def test_the_next_episode_can_be_had_at_once(person: Person) -> None:
@@ -129,31 +127,31 @@ def test_the_next_episode_can_be_had_at_once(person: Person) -> None:
     person.frames(3)
     assert [(episode.number, episode.ending, episode.laps) for episode in screen.episodes] == [(1, "skipped", 0)]
     assert screen.number == 2
-    assert int(screen.after.car["step_count"]) < 10
+    assert int(screen.view.after.car["step_count"]) < 10
 
 
 def test_the_person_takes_the_wheel_and_the_agent_goes_on_from_there(person: Person) -> None:
     screen = watching(person)
     person.ticks(120)
     person.press("t")
-    assert screen.at_the_wheel
-    speed = float(screen.after.car["speed"])
+    assert screen.at_wheel
+    speed = float(screen.view.after.car["speed"])
     person.hold("down")
     person.ticks(30)
-    assert float(screen.after.car["speed"]) < speed - 20.0, "the brake is the person's"
-    assert screen.after.car["action"].tolist() == [0.0, 0.0, 1.0]
+    assert float(screen.view.after.car["speed"]) < speed - 20.0, "the brake is the person's"
+    assert screen.view.after.car["action"].tolist() == [0.0, 0.0, 1.0]
     person.let_go("down")
-    left_at = float(screen.after.car["x"]), float(screen.after.car["y"])
+    left_at = float(screen.view.after.car["x"]), float(screen.view.after.car["y"])
     person.press("t")
-    assert not screen.at_the_wheel
+    assert not screen.at_wheel
     person.frames(1)
-    here = float(screen.after.car["x"]), float(screen.after.car["y"])
+    here = float(screen.view.after.car["x"]), float(screen.view.after.car["y"])
     assert np.hypot(here[0] - left_at[0], here[1] - left_at[1]) < 10.0, "it goes on from there"
     person.press("=", "=")
-    while not screen.race.laps:
+    while not screen.live.tick.laps:
         person.ticks(15)
         assert screen.number == 1
-    replay = screen.race.replay()
+    replay = screen.live.tick.followed.replay()
     assert replay is not None
     assert is_the_same_again(replay)
 
@@ -164,7 +162,7 @@ def test_stochastic_actions_vary_and_deterministic_ones_do_not(person: Person) -
     def driven() -> np.ndarray:
         person.press("n")
         person.ticks(120)
-        replay = screen.race.replay()
+        replay = screen.live.tick.followed.replay()
         assert replay is not None
         assert is_the_same_again(replay)
         return replay.actions[:100]
@@ -187,7 +185,7 @@ def test_episodes_can_begin_anywhere(person: Person) -> None:
     for _ in range(3):
         person.press("n")
         person.ticks(30)
-        replay = screen.race.replay()
+        replay = screen.live.tick.followed.replay()
         assert replay is not None
         assert is_the_same_again(replay)
         starts.append(float(trace_replay(replay).rows["arc"][0]))
@@ -199,7 +197,7 @@ def test_the_circuit_is_switched_while_it_runs(person: Person) -> None:
     person.ticks(60)
     person.press("page down")
     person.ticks(30)
-    circuit = screen.after.track.circuit
+    circuit = screen.view.after.track.circuit
     assert circuit is not None
     assert circuit.id == "track-02"
     assert screen.episodes[-1].ending == "left"
@@ -217,22 +215,22 @@ def test_the_circuit_is_switched_while_it_runs(person: Person) -> None:
 def test_several_models_race_and_each_can_be_followed(person: Person) -> None:
     screen = watching(person, "champion", "learning-3-slow", "sac-track-01")
     person.ticks(200)
-    names = [look.name for look in screen.after.styles]
+    names = [style.name for style in screen.view.after.styles]
     assert names == ["champion", "learning-3-slow", "sac-track-01"]
-    assert len(screen.after.gaps) == 3
-    thought = screen.after.insight
-    assert thought is not None
-    assert thought.value is not None
+    assert len(screen.view.after.gaps) == 3
+    insight = screen.view.after.insight
+    assert insight is not None
+    assert insight.value is not None
     person.press("tab", "tab")
     person.frames(2)
-    assert screen.after.focus == 2
-    thought = screen.after.insight
-    assert thought is not None
-    assert thought.value is None, "SAC has no value function"
+    assert screen.view.after.focus == 2
+    insight = screen.view.after.insight
+    assert insight is not None
+    assert insight.value is None, "SAC has no value function"
     assert screen.status()[0][0] == "sac-track-01 drives"
     person.press("tab")
     person.frames(2)
-    assert screen.after.focus == 0
+    assert screen.view.after.focus == 0
 
 
 def test_a_further_model_joins(person: Person) -> None:
@@ -240,7 +238,7 @@ def test_a_further_model_joins(person: Person) -> None:
     person.ticks(20)
     screen.join(MODELS["sac-track-01"])
     person.frames(2)
-    assert [look.name for look in screen.after.styles] == ["champion", "sac-track-01"]
+    assert [style.name for style in screen.view.after.styles] == ["champion", "sac-track-01"]
     screen.join(person.data / "none.zip")
     assert "none.zip" in person.top(MessageScreen).text
 
@@ -261,7 +259,7 @@ def test_an_episode_is_kept_and_is_the_same_again(person: Person) -> None:
     (path,) = (person.data / "replays").glob("*.racer")
     replay = load_replay(path)
     assert replay.driver == "learning-2-first-lap"
-    assert replay.ticks == int(screen.after.car["step_count"])
+    assert replay.ticks == int(screen.view.after.car["step_count"])
     assert is_the_same_again(replay)
 
 
@@ -303,15 +301,13 @@ def test_replays_that_are_kept_in_the_same_second_do_not_replace_each_other(pers
 def test_all_cars_that_drive_are_in_the_table(person: Person) -> None:
     screen = watching(person, *MODELS)
     person.ticks(60)
-    assert len(screen._running) == 8
-    cells = screen._table._drawn[2]
-    assert [row[1] for row in cells] == [car.entrant.name for car in screen.race.cars]  # type: ignore[attr-defined]
+    assert len(screen.running) == 8
+    assert list(screen.table.drivers) == [entrant.name for entrant in screen.setup.entrants]
 
 
 def test_a_model_that_fails_while_it_drives_is_told(person: Person) -> None:
     screen = watching(person)
     person.ticks(10)
-    entrant = screen.race.cars[0].entrant
 
     class Broken:
         noise_shape = None
@@ -319,10 +315,11 @@ def test_a_model_that_fails_while_it_drives_is_told(person: Person) -> None:
         def act(self, *arguments: object, **options: object) -> None:
             raise AgentError("the model fails while it drives")
 
-    screen.race.cars[0].entrant = replace(entrant, agent=Broken())  # type: ignore[arg-type]
+    broken = replace(screen.setup.entrants[0], agent=Broken())  # type: ignore[arg-type]
+    screen.live.drive.send(SetEntrant(0, broken))
     person.frames(2)
-    message = person.top(LostScreen)
-    assert (message.title, message.text) == ("It cannot go on", "the model fails while it drives")
+    message = person.top(MessageScreen)
+    assert (message.title, message.text) == ("The race cannot continue", "the model fails while it drives")
     person.press("escape")
     assert person.app.context.top is not screen
 

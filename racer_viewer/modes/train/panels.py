@@ -255,7 +255,7 @@ class TrainMouse:
     def _drag(self, dx: int, dy: int, x: int, y: int) -> None:
         held = self._held or self._part_at(x, y)
         if held is TrainLayout.SHOWCASE:
-            self._train.camera.drag(dx, dy)
+            self._train.view.camera.drag(dx, dy)
         elif held is TrainLayout.CURVES:
             self._show_moment(x, y)
 
@@ -263,7 +263,7 @@ class TrainMouse:
         part = self._part_at(x, y)
         if part is TrainLayout.SHOWCASE:
             left, top = self._train.places[part].topleft
-            self._train.camera.zoom(ZOOM_STEP**steps, (x - left, y - top))
+            self._train.view.camera.zoom(ZOOM_STEP**steps, (x - left, y - top))
         elif part is TrainLayout.CURVES:
             self._train.smooth(SMOOTHING_STEP if steps > 0 else -SMOOTHING_STEP)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pygame
 
 from racer_viewer.modes.controls import SteeringInput
-from racer_viewer.modes.keeping import keep_replay
-from racer_viewer.modes.race_view import DrivingScreen
+from racer_viewer.modes.race_view import RaceView, save_to_replays
 from racer_viewer.modes.screen import AppContext, Key, Screen, draw_keys
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.menu import LARGEST_SMOOTHING, LeaveTrainingScreen, TrainMenu
@@ -42,24 +41,27 @@ USUAL_SHAPE = 16 / 9
 """Of a window, width to height."""
 
 
-class TrainScreen(DrivingScreen):
+class TrainScreen(Screen):
     """A run from its first step to its last, and afterwards a timeline over all of it."""
+
+    view: RaceView
 
     def __init__(self, app: AppContext, run: RunMonitor, patient: bool = False) -> None:
         """patient: everything is drawn in full, for films."""
+        super().__init__(app)
         self.run = run
         self._circuits = run.config.circuits
         self.circuit = self._circuits[0]
         """That is shown, of those of the run."""
         self.showcase = self._new_showcase(app)
-        super().__init__(app, self.showcase.snapshot(), patient)
+        self.view = RaceView(self, self.showcase.tick.snapshot, patient)
         self.policy = ShownPolicy(run, self.showcase, app.notify)
         self.layout, self.smoothing = TrainLayout.ALL, 0.6
         self._others = ComparedRuns()
         self.timeline = Timeline(1, steps_in_words, self.policy.choose_at, self._press)
         self.pictures, self._status = TrainPictures(app, patient), TrainStatus(self, patient)
         self._prepare_ground((round(app.height * USUAL_SHAPE), app.height))
-        self._events, self._wheel = EventPanel(), SteeringInput()
+        self._events, self._steering = EventPanel(), SteeringInput()
         self._waited = 0
         self._again: PolicySwarm | None = None
         self._mouse = TrainMouse(self)
@@ -78,7 +80,7 @@ class TrainScreen(DrivingScreen):
     def _prepare_ground(self, size: tuple[int, int]) -> None:
         """For the view that comes first, in a window of this size; for others their first pictures do it."""
         places = panes(self.layout, self._area(size))
-        self._scene.prepare(self.showcase.track, places[TrainLayout.SHOWCASE].height)
+        self.view.scene.prepare(self.showcase.track, places[TrainLayout.SHOWCASE].height)
         self.pictures.prepare(self.showcase.track, places[TrainLayout.SWARM].size)
 
     @property
@@ -92,7 +94,7 @@ class TrainScreen(DrivingScreen):
         return self.run.state in LIVE
 
     def keys(self) -> Sequence[Key]:
-        key, drives = self.app.key_label, self.showcase.person_drives
+        key, drives = self.app.key_label, self.showcase.player_drives
         learning = (
             (key(Command.PAUSE), "go on" if self.run.state == "paused" else "pause"),
             (f"{key(Command.SLOWER)} {key(Command.FASTER)}", "pace"),
@@ -106,7 +108,7 @@ class TrainScreen(DrivingScreen):
             (key(Command.WHEEL), "hand back" if drives else "race it"),
             (key(Command.KEEP), "save now" if self.is_live else "keep"),
             *(circuits if len(self._circuits) > 1 else ()),
-            *super().keys()[1:],
+            *self.view.keys(),
         )
 
     def handle(self, intent: Intent) -> None:
@@ -123,32 +125,32 @@ class TrainScreen(DrivingScreen):
                 layouts = list(TrainLayout)
                 self.layout = layouts[(layouts.index(self.layout) + 1) % len(layouts)]
                 self.app.notify(f"View: {self.layout.value}")
-            case Command.LEFT | Command.RIGHT if self.showcase.person_drives:
+            case Command.LEFT | Command.RIGHT if self.showcase.player_drives:
                 pass  # they steer
             case Command.LEFT | Command.RIGHT:
                 self.policy.choose_neighbour(1 if intent == Command.RIGHT else -1)
             case Command.PREVIOUS_CIRCUIT | Command.NEXT_CIRCUIT:
                 self._show_circuit(1 if intent == Command.NEXT_CIRCUIT else -1)
             case Command.WHEEL:
-                self.race_it(not self.showcase.person_drives)
+                self.race_it(not self.showcase.player_drives)
             case Command.KEEP:
                 self.save()
             case Command.RESTART:
                 self.showcase.restart()
             case _ if not self._mouse.handle(intent):
-                super().handle(intent)
+                self.view.handle(intent)
 
     def draw_ahead(self) -> bool:
-        showcase = TrainLayout.SHOWCASE in self.places and super().draw_ahead()
+        showcase = TrainLayout.SHOWCASE in self.places and self.view.draw_ahead()
         return showcase or self._status.draw_ahead() or self.pictures.draw_ahead(self.places)
 
     def tick(self, controls: Controls) -> None:
         self._waited += 1
-        self.showcase.weigh(self.run.weights)
-        self.policy.keep_up()
-        self.camera.zooms = self.layout is not TrainLayout.ALL
-        speed = float(self.after.car["speed"])
-        self.show(self.showcase.step(self._wheel.turn(controls, speed)))
+        self.showcase.set_weights(self.run.weights)
+        self.policy.tick()
+        self.view.camera.zooms = self.layout is not TrainLayout.ALL
+        speed = float(self.view.after.car["speed"])
+        self.view.show(self.showcase.step(self._steering.update(controls, speed)))
         self.pictures.tick(self._cars())
         note_on(self.timeline, self)
         if not self.is_live and not self._told_end:
@@ -186,12 +188,12 @@ class TrainScreen(DrivingScreen):
             self.run.save()
             self.app.notify("Saving what it knows now")
         else:
-            keep_replay(self.app, self.showcase.race.replay())
+            save_to_replays(self.app, self.showcase.tick.followed.replay())
 
     def race_it(self, on: bool) -> None:
         """The person against the policy that drives."""
-        self._wheel.let_go()
-        self.showcase.let_drive(on)
+        self._steering.release()
+        self.showcase.let_player_drive(on)
         driver = self.policy.driver
         self.app.notify(f"You race {driver}" if on else f"{driver[0].upper()}{driver[1:]} drives again")
 
@@ -243,18 +245,18 @@ class TrainScreen(DrivingScreen):
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme, area = self.app.theme, self._area(surface.get_size())
         self.pictures.begin()
-        self.showcase.use(theme.palette)
+        self.showcase.set_palette(theme.palette)
         self.places = panes(self.layout, area)
         for gap in gaps(self.places, area):
             surface.fill(theme.palette.panel[:3], gap)
         if TrainLayout.SHOWCASE in self.places:
-            self.draw_road(surface.subsurface(self.places[TrainLayout.SHOWCASE]), share)
+            self.view.draw(surface.subsurface(self.places[TrainLayout.SHOWCASE]), share)
         self.pictures.draw(surface, self.places, self._sight())
         if TrainLayout.CURVES not in self.places or self.layout is TrainLayout.ALL:
             self._draw_events(surface, area)
         if self.run.state == "starting" and self.app.top is self:
             self._draw_waiting(surface.subsurface(self.places.get(TrainLayout.SHOWCASE, area)))
-        if self.keys_shown and self.app.top is self:
+        if self.view.keys_shown and self.view.on_top:
             draw_keys(surface.subsurface((0, 0, surface.get_width(), area.bottom)), theme, self.keys())
         self._status.draw(surface)
         self.timeline.draw(surface, theme)
@@ -288,7 +290,7 @@ class TrainScreen(DrivingScreen):
         self.showcase = self._new_showcase(self.app)
         self.policy.move_to(self.showcase)
         self._again = None
-        self.begin_at(self.showcase.snapshot())
+        self.view.begin_at(self.showcase.tick.snapshot)
         self.app.notify(f"Circuit {number + 1} of {len(self._circuits)}: {self.circuit}")
 
     def _press(self) -> None:

@@ -1,12 +1,10 @@
-"""Which of the policies that a run has kept drives on screen.
-
-A policy of a run, the newest unless another was chosen, in real time; beside it an earlier one, or the person."""
+"""Showcase of a training run: a policy of the run drives in real time, next to an earlier one or to the user."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,34 +13,38 @@ from racer_env.engine import Track, load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
-from racer_viewer.modes.race import Entrant, Race, RaceCar
+from racer_viewer.modes.drive import Drive, open_drive
+from racer_viewer.modes.race import NO_ACTION, Entrant, RaceSetup, Restart, SetEntrant, Tick
 from racer_viewer.snapshot import Snapshot
 from racer_viewer.training.config import PAID_UNITS, RunConfig
 from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.theme import Palette
 
 LIVE = ("starting", "learning", "paused")
-"""States of a run that goes on."""
+"""States of a run that has not ended."""
 
 
 class ShownPolicy:
-    """The newest, swapped in at every update; or one that was chosen, by its number among those that were kept."""
+    """Selects which policy drives: the newest, swapped in at every update, or a kept one chosen by its index.
 
-    def __init__(self, run: RunMonitor, showcase: Showcase, say: Callable[[str], None]) -> None:
-        self._run, self._showcase, self._say = run, showcase, say
+    While the run learns, a chosen policy drives as a ghost next to the newest; afterwards it drives alone.
+    """
+
+    def __init__(self, run: RunMonitor, showcase: Showcase, notify: Callable[[str], None]) -> None:
+        self._run, self._showcase, self._notify = run, showcase, notify
         self._newest, self._swapped = -1, time.monotonic()
         self._chosen: int | None = None
 
     @property
     def driver(self) -> str:
-        """Which one drives, in words."""
-        learned = self._learned_in_words
-        return f"the policy after {learned} steps" if learned else "the newest policy"
+        """Description of the policy that drives."""
+        trained = self._trained_text
+        return f"the policy after {trained} steps" if trained else "the newest policy"
 
     @property
     def beside(self) -> str:
-        """Which one drives beside it as a ghost, in words; empty for none."""
-        alone = self._chosen is None or self.steps == self._learned or self._showcase.person_drives
+        """Description of the policy that drives as a ghost; empty without one."""
+        alone = self._chosen is None or self.steps == self._trained_steps or self._showcase.player_drives
         return "" if alone else f"the one at {steps_in_words(self.steps)}"
 
     @property
@@ -51,25 +53,25 @@ class ShownPolicy:
 
     @property
     def age(self) -> float | None:
-        """Of the newest [s]; None while there is none, or when all is over."""
+        """Time since the newest policy was swapped in [s]; None without a policy, or when the run has ended."""
         return time.monotonic() - self._swapped if self._newest >= 0 and self._run.state in LIVE else None
 
     @property
     def steps(self) -> int:
-        """Moment of the training that is shown: of the chosen policy, else now."""
+        """Environment steps at the point of the training that is shown: of the chosen policy, else now."""
         policies, chosen = self._run.history.policies, self._chosen
         return self._run.steps if chosen is None or chosen >= len(policies) else round(float(policies[chosen]))
 
-    def keep_up(self) -> None:
-        """Once per tick: the newest drives, and the one that drives is called what it is."""
+    def tick(self) -> None:
+        """Swap in the newest policy and update its name; called once per tick."""
         self.take_newest()
-        learned = self._learned_in_words
-        self._showcase.call(f"at {learned}" if learned else NOW)
+        trained = self._trained_text
+        self._showcase.rename(f"at {trained}" if trained else NEWEST)
 
     def take_newest(self) -> None:
-        """The policy of the last update drives on from where the one before it was."""
+        """Let the policy of the last update drive on from where the one before it is."""
         count = len(self._run.history.policies)
-        if self._chosen is not None and self._chosen >= count:  # a run that goes on begins before its last policies
+        if self._chosen is not None and self._chosen >= count:  # a resumed run drops its last policies
             self._chosen = None
             self._showcase.compare("", None)
         if count - 1 == self._newest or not count:
@@ -79,7 +81,7 @@ class ShownPolicy:
             self._guarded(lambda: self._showcase.swap(self._run.policy(count - 1)))
 
     def move_to(self, showcase: Showcase) -> None:
-        """The same policy on another circuit."""
+        """Use the same policy in another showcase."""
         self._showcase, self._newest = showcase, -1
         chosen = self._chosen
         self.take_newest()
@@ -87,24 +89,25 @@ class ShownPolicy:
             self.choose(chosen)
 
     def choose_neighbour(self, by: int) -> None:
+        """Choose the policy kept so many updates later."""
         now = self._newest if self._chosen is None else self._chosen
         self.choose(now + by)
 
     def choose_at(self, steps: float) -> None:
-        """The one that was kept nearest to this moment."""
+        """Choose the policy kept nearest to this number of steps."""
         policies = self._run.history.policies
         if len(policies):
             self.choose(int(np.abs(policies - steps).argmin()))
 
     def choose(self, number: int) -> None:
-        """While it learns, an earlier policy drives as a ghost beside the newest; afterwards it drives itself."""
+        """Choose a kept policy by its index."""
         self.take_newest()
         if self._newest >= 0:
             number = min(self._newest, max(0, number))
             self._chosen = None if number == self._newest else number
-            self._guarded(lambda: self._drive(number))
+            self._guarded(lambda: self._show(number))
 
-    def _drive(self, number: int) -> None:
+    def _show(self, number: int) -> None:
         if self._run.state not in LIVE:
             self._showcase.compare("", None)
             self._showcase.swap(self._run.policy(number))
@@ -114,41 +117,48 @@ class ShownPolicy:
             self._showcase.compare(f"at {steps_in_words(self.steps)}", self._run.policy(number))
 
     @property
-    def _learned(self) -> int | None:
-        """Steps that the one at the wheel has learned for."""
+    def _trained_steps(self) -> int | None:
+        """Steps for which the driving policy was trained."""
         agent = self._showcase.newest
         return None if agent is None else agent.info.timesteps
 
     @property
-    def _learned_in_words(self) -> str:
-        """Empty while it learns: the one at the wheel is the newest then, and soon another."""
-        return "" if self._learned is None or self._run.state in LIVE else steps_in_words(self._learned)
+    def _trained_text(self) -> str:
+        """Formatted steps; empty while the run learns, since the newest policy drives then."""
+        steps = self._trained_steps
+        return "" if steps is None or self._run.state in LIVE else steps_in_words(steps)
 
-    def _guarded(self, do: Callable[[], None]) -> None:
-        """What cannot be read is told, and something else goes on driving."""
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """Run an action; if a policy cannot be read, say so and go on with the one before."""
         try:
-            do()
+            action()
         except (RacerError, OSError) as error:
-            self._say(str(error))
+            self._notify(str(error))
 
 
 def steps_in_words(steps: int) -> str:
+    """Format a number of steps as 24k or 1.50M."""
     return f"{steps / 1e6:.2f}M" if steps >= 1_000_000 else f"{steps / 1000:.0f}k"
 
 
-UNHURRIED = {"maxSteps": 10**9, "stillnessTimeoutTicks": 180}
-"""An episode has no other end than standing still."""
-NOW = "newest"
-AFTER_ALL_STAND = 60
-"""Ticks from the end of an episode to the next: one should see how it ended."""
+EPISODE_LIMITS = {"maxSteps": 10**9, "stillnessTimeoutTicks": 180}
+"""Episode section of the ai-config; an episode ends only when its car stands still."""
+NEWEST = "newest"
+RESTART_DELAY = 60
+"""Ticks from the end of an episode to the next one, to show how it ended."""
 STUCK_TICKS = 600
-"""Without a gate, after which it begins anew: what an early policy has got into, no later one gets out of."""
+"""Ticks without a gate after which the race restarts; a later policy would not get free either."""
 
 
 class Showcase:
-    """A race that begins anew when the newest policy has come to a stand or is stuck, or somebody joins or leaves.
+    """A race that restarts when the driving policy stands still or is stuck, or when the drivers change.
 
-    run: its rewards are paid here too. weights: those that it pays now, by the keys of an ai-config.
+    run: configuration of the run, whose rewards count here too.
+    weights: current reward weights, by the keys of an ai-config.
+    player: name of the user.
+
+    setup: definition of the race.
+    tick: latest tick of the race.
     """
 
     def __init__(
@@ -156,116 +166,120 @@ class Showcase:
     ) -> None:
         self._circuit, self._run, self._palette, self._player = circuit, run, palette, player
         self._weights = dict(weights)
-        self._name = NOW
+        self._name = NEWEST
         self._newest: Agent | None = None
         self._earlier: tuple[str, Agent] | None = None
-        self.person_drives = False
-        self._stood = 0
-        self._race = self._opened()
+        self.player_drives = False
+        self._ended_ticks = 0
+        self._sent = self.entrants
+        """Drivers as the race has them, when all commands have been carried out."""
+        self.setup = self._race_setup()
+        self._drive: Drive = open_drive(self.setup)
+        self.tick: Tick = self._drive.first
 
     @property
     def track(self) -> Track:
-        return self._race.track
-
-    @property
-    def race(self) -> Race:
-        return self._race
+        return self.tick.snapshot.track
 
     @property
     def newest(self) -> Agent | None:
+        """The policy that drives."""
         return self._newest
 
     def swap(self, newest: Agent) -> None:
-        """From the next tick on this one drives, from where the one before it is."""
+        """Let another policy drive on from where the one before it is."""
         first, self._newest = self._newest is None, newest
-        car = self._driven
-        car.entrant = replace(car.entrant, agent=newest)
+        self._update_entrants()
         if first:
             self.restart()
 
-    def call(self, name: str) -> None:
-        """What is written at the car of the policy that drives, from now on."""
-        if name != self._name:
-            self._name = name
-            car = self._driven
-            car.entrant = replace(car.entrant, name=name)
+    def rename(self, name: str) -> None:
+        """Change the name shown at the car of the policy."""
+        self._name = name
+        self._update_entrants()
 
     def compare(self, name: str, earlier: Agent | None) -> None:
-        """An earlier policy drives beside it, as a ghost; None takes it away."""
-        before, self._earlier = self._earlier, None if earlier is None else (name, earlier)
-        if self.person_drives or (before is None and earlier is None):
-            return
-        if before is not None and earlier is not None:
-            car = self._race.cars[1]
-            car.entrant = replace(car.entrant, name=name, agent=earlier)
-            return
-        self._reopen()
+        """Let an earlier policy drive as a ghost; None removes it."""
+        self._earlier = None if earlier is None else (name, earlier)
+        self._update_entrants()
 
-    def let_drive(self, person: bool) -> None:
-        """The person races the newest policy, or no longer."""
-        if person != self.person_drives:
-            self.person_drives = person
+    def let_player_drive(self, on: bool) -> None:
+        """Let the user race against the newest policy, or leave the race."""
+        if on != self.player_drives:
+            self.player_drives = on
             self._reopen()
 
-    def weigh(self, weights: Mapping[str, float]) -> None:
-        """What the run pays from now on; a person who drives goes on as they began."""
+    def set_weights(self, weights: Mapping[str, float]) -> None:
+        """Use other reward weights; a race of the user continues with the weights it began with."""
         if dict(weights) != self._weights:
             self._weights = dict(weights)
-            if not self.person_drives:
+            if not self.player_drives:
                 self._reopen()
 
-    def use(self, palette: Palette) -> None:
-        """Other colours from now on."""
+    def set_palette(self, palette: Palette) -> None:
         if palette is not self._palette:
             self._palette = palette
-            for car, entrant in zip(self._race.cars, self._entrants(), strict=True):
-                car.entrant = replace(car.entrant, colour=entrant.colour)
+            self._update_entrants()
 
     def restart(self) -> None:
-        self._stood = 0
-        self._race.restart()
+        self._ended_ticks = 0
+        self._drive.send(Restart())
 
     def step(self, action: Action) -> Snapshot:
-        """One tick, with the person's action."""
-        self._race.step(action if self.person_drives else (0.0, 0.0, 0.0))
-        newest = self._driven
-        self._stood = self._stood + 1 if newest.ending else 0
-        stuck = newest.ticks - (newest.passed[-1] if newest.passed else 0) > STUCK_TICKS
-        if not self.person_drives and (stuck or self._stood > AFTER_ALL_STAND):
+        """Advance by one tick; `action` is the user's."""
+        self._advance(1, action if self.player_drives else NO_ACTION)
+        policy_car = self.tick.episodes[-1 if self.player_drives else 0]
+        self._ended_ticks = self._ended_ticks + 1 if policy_car.ending else 0
+        stuck = policy_car.ticks - policy_car.gate_tick > STUCK_TICKS
+        if not self.player_drives and (stuck or self._ended_ticks > RESTART_DELAY):
             self.restart()
-        return self._race.snapshot()
-
-    def snapshot(self) -> Snapshot:
-        return self._race.snapshot()
+            self._advance(0, NO_ACTION)
+        return self.tick.snapshot
 
     def close(self) -> None:
-        self._race.close()
+        self._drive.close()
 
     @property
-    def _driven(self) -> RaceCar:
-        """The car that the policy drives."""
-        return self._race.cars[-1 if self.person_drives else 0]
+    def entrants(self) -> tuple[Entrant, ...]:
+        """Drivers of the cars, the followed one first."""
+        palette = self._palette
+        if self.player_drives:
+            policy = Entrant(self._name, palette.cars[0], self._newest)
+            return (Entrant(self._player, palette.player), policy)
+        policy = Entrant(self._name, palette.player, self._newest)
+        if self._earlier is None:
+            return (policy,)
+        return (policy, Entrant(self._earlier[0], palette.cars[0], self._earlier[1], ghost=True))
+
+    def _advance(self, ticks: int, action: Action) -> None:
+        for tick in self._drive.advance(ticks, action, math.inf):
+            self.tick = tick
+
+    def _update_entrants(self) -> None:
+        """Pass changed drivers on to the race; with more or fewer of them, start another one."""
+        before, now = self._sent, self.entrants
+        if len(before) != len(now):
+            self._reopen()
+            return
+        for number, (old, new) in enumerate(zip(before, now, strict=True)):
+            if old != new:
+                self._drive.send(SetEntrant(number, new))
+        self._sent = now
 
     def _reopen(self) -> None:
-        self._race.close()
-        self._stood = 0
-        self._race = self._opened()
+        self._drive.close()
+        self._ended_ticks = 0
+        self._sent = self.entrants
+        self.setup = self._race_setup()
+        self._drive = open_drive(self.setup)
+        self.tick = self._drive.first
 
-    def _opened(self) -> Race:
-        return Race(self._circuit, self._entrants(), config=self._paid())
+    def _race_setup(self) -> RaceSetup:
+        return RaceSetup(self._circuit, self.entrants, config=self._config(), stops=False)
 
-    def _entrants(self) -> list[Entrant]:
-        """Who drives now, the followed one first."""
-        palette = self._palette
-        newest = Entrant(self._name, palette.player, self._newest)
-        if self.person_drives:
-            return [Entrant(self._player, palette.player), replace(newest, colour=palette.cars[0])]
-        ghosts = [Entrant(self._earlier[0], palette.cars[0], self._earlier[1], ghost=True)] if self._earlier else []
-        return [newest, *ghosts]
-
-    def _paid(self) -> dict[str, Any]:
-        """The ai-config by which the run pays on this circuit."""
+    def _config(self) -> dict[str, Any]:
+        """Return the ai-config with the rewards of the run on this circuit."""
         weights = {**self._run.rewards.to_json()["weights"], **self._weights}
         if self._run.progress_in_units:
             weights["progress"] *= load_circuit(self._circuit).length / PAID_UNITS
-        return {"weights": weights, "episode": UNHURRIED}
+        return {"weights": weights, "episode": EPISODE_LIMITS}

@@ -1,4 +1,4 @@
-"""Things that are done behind the window, and given up."""
+"""Things that are done task the window, and given up."""
 
 import time
 from threading import Event
@@ -8,26 +8,26 @@ import pytest
 from racer_env.errors import RacerError
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.screen import MessageScreen
-from racer_viewer.modes.waiting import BackgroundTask, OpeningScreen, open_in_background
+from racer_viewer.modes.waiting import BackgroundTask, WaitingScreen, open_in_background
 from tests.modes.person import Person
 
 LIMIT = 20.0
 
 
-def wait_until_done(behind: BackgroundTask[int]) -> None:
+def wait_until_done(task: BackgroundTask[int]) -> None:
     end = time.monotonic() + LIMIT
-    while not behind.done:
+    while not task.done:
         assert time.monotonic() < end
         time.sleep(0.005)
 
 
 def test_what_came_of_it_or_went_wrong_is_known_when_it_is_done() -> None:
     go = Event()
-    behind = BackgroundTask(lambda: int(go.wait(LIMIT)), "test")
-    assert not behind.done
+    task = BackgroundTask(lambda: int(go.wait(LIMIT)), "test")
+    assert not task.done
     go.set()
-    wait_until_done(behind)
-    assert behind.result() == 1
+    wait_until_done(task)
+    assert task.result() == 1
     wrong = BackgroundTask(lambda: 1 // 0, "test")
     wait_until_done(wrong)
     with pytest.raises(ZeroDivisionError):
@@ -37,11 +37,11 @@ def test_what_came_of_it_or_went_wrong_is_known_when_it_is_done() -> None:
 @pytest.mark.parametrize("late", [True, False])
 def test_what_nobody_wants_any_more_is_undone(late: bool) -> None:
     go, undone = Event(), Event()
-    behind = BackgroundTask(lambda: int(go.wait(LIMIT)), "test")
+    task = BackgroundTask(lambda: int(go.wait(LIMIT)), "test")
     if not late:
         go.set()
-        wait_until_done(behind)
-    behind.give_up(lambda result: undone.set())
+        wait_until_done(task)
+    task.cancel(lambda result: undone.set())
     go.set()
     assert undone.wait(LIMIT)
 
@@ -60,7 +60,7 @@ def test_a_screen_comes_when_its_content_is_there_and_esc_gives_it_up(person: Pe
 
     begin()
     person.frames(60)
-    person.top(OpeningScreen)
+    person.top(WaitingScreen)
     person.press("escape")
     person.top(MenuScreen)
     go.set()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import COMPONENTS, TICKS_PER_SECOND, Config, Start, parse_config
+from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Config, Start, parse_config
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
 from racer_viewer.modes.race_cars import BridgeCars, BridgeStatus, CarGroup, LocalCars
@@ -239,7 +239,7 @@ class Race:
             else BridgeCars(setup.circuit, count, self.config, setup.bridge)
         )
         self._episode, self._ticks = -1, 0
-        self._totals: NDArray[np.float64] = np.zeros((count, len(COMPONENTS)))
+        self._totals: NDArray[np.float64] = np.zeros((count, len(REWARD_COMPONENTS)))
         try:
             self._restart(0)
         except BaseException:

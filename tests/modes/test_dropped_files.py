@@ -130,7 +130,7 @@ def test_a_circuit_can_be_chosen_from_then_on(person: Person, circuit_file: Path
     assert names[-1].startswith("Random")
     assert screen.circuit.name == "My ring"
     person.choose("Start")
-    circuit = person.top(PlayScreen).race.track.circuit
+    circuit = person.top(PlayScreen).view.after.track.circuit
     assert circuit is not None
     assert (circuit.name, circuit.id) == ("My ring", "my-ring")
 
@@ -146,7 +146,7 @@ def test_a_list_that_is_open_has_a_dropped_circuit_at_once(person: Person, circu
 def test_models_are_watched_on_a_dropped_circuit(person: Person, circuit_file: Path) -> None:
     drop(person, circuit_file)
     drop(person, CHAMPION)
-    circuit = person.top(WatchScreen).after.track.circuit
+    circuit = person.top(WatchScreen).view.after.track.circuit
     assert circuit is not None
     assert circuit.name == "My ring"
 

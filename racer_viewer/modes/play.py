@@ -74,6 +74,7 @@ class PlayScreen(Screen):
     """A race from the countdown to the last lap.
 
     steering: converts the player's controls to actions.
+    countdown: ticks until the start.
     """
 
     view: RaceView
@@ -84,7 +85,7 @@ class PlayScreen(Screen):
         self.view = self.live.view
         self.steering = SteeringInput()
         self._laps = laps
-        self._countdown = self._ticks_since_go = self._lap_ticks = 0
+        self.countdown = self._ticks_since_go = self._lap_ticks = 0
         self._lap_text, self._lap_is_best = "", True
         self._begin()
 
@@ -106,7 +107,7 @@ class PlayScreen(Screen):
 
     def tick(self, controls: Controls) -> None:
         self._lap_ticks = max(0, self._lap_ticks - 1)
-        if self._countdown:
+        if self.countdown:
             self._count_down()
             self.live.advance(0, NO_ACTION)
             return
@@ -130,8 +131,8 @@ class PlayScreen(Screen):
             return
         theme = self.app.theme
         middle = surface.get_height() // 3 - theme.px(TEXT_HUGE) // 2
-        if self._countdown:
-            seconds = -(-self._countdown // 60)
+        if self.countdown:
+            seconds = -(-self.countdown // 60)
             draw_centred(surface, theme, str(seconds), middle, 2 * TEXT_HUGE, theme.palette.accent)
         elif self._ticks_since_go < GO_TICKS:
             draw_centred(surface, theme, "GO", middle, 2 * TEXT_HUGE, theme.palette.good)
@@ -145,14 +146,14 @@ class PlayScreen(Screen):
 
     def _begin(self) -> None:
         self.steering.release()
-        self._countdown, self._ticks_since_go, self._lap_ticks = COUNTDOWN_TICKS, 0, 0
+        self.countdown, self._ticks_since_go, self._lap_ticks = COUNTDOWN_TICKS, 0, 0
         self.view.show_keys()
 
     def _count_down(self) -> None:
-        if self._countdown % 60 == 0:
+        if self.countdown % 60 == 0:
             self.app.sound.play("beep")
-        self._countdown -= 1
-        if not self._countdown:
+        self.countdown -= 1
+        if not self.countdown:
             self.app.sound.play("go")
 
     def _announce(self, tick: Tick, lap: LapTime) -> None:

@@ -8,6 +8,7 @@ import pytest
 from racer_viewer.app.window import MAX_LAG, TICK
 from racer_viewer.clock import FixedStepClock
 from racer_viewer.modes.play import PlayScreen
+from racer_viewer.replays import trace_replay
 from tests.modes.person import Person
 
 COUNTDOWN = 20
@@ -34,7 +35,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
             person.choose("Start")
             play = person.top(PlayScreen)
             play.restart()
-            play._countdown = COUNTDOWN
+            play.countdown = COUNTDOWN
             person.app.clock = FixedStepClock(TICK, MAX_LAG)
             for tick, frames in _frames(fps):
                 if tick - COUNTDOWN in SCRIPT:
@@ -42,9 +43,10 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
                     (person.hold if what[0] == "+" else person.let_go)(what[1:])
                 for seconds in frames:
                     person.app.frame(seconds)
-            replay = play.race.replay()
+            replay = play.live.tick.followed.replay()
             assert replay is not None
-            return replay.actions[:DRIVEN_TICKS].tobytes(), list(play.race.followed.passed), replay.ticks
+            gates = trace_replay(replay).gate_rows.tolist()
+            return replay.actions[:DRIVEN_TICKS].tobytes(), gates, replay.ticks
         finally:
             person.app.close()
 

@@ -302,7 +302,7 @@ def test_a_random_circuit_is_another_one_each_time_and_is_remembered(person: Per
     person.choose("Play")
     assert person.top(ChooseScreen).circuit == second
     person.choose("Start")
-    assert person.top(PlayScreen).race.track.circuit == second
+    assert person.top(PlayScreen).view.after.track.circuit == second
 
 
 @pytest.mark.slow

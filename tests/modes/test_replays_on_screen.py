@@ -17,7 +17,7 @@ from racer_env.engine import TICKS_PER_SECOND, Config, Driver, Simulation, Start
 from racer_viewer.modes.records_screen import RecordsScreen
 from racer_viewer.modes.replay_screen import ReplayScreen, open_replays
 from racer_viewer.modes.replays_screen import ReplaysScreen
-from racer_viewer.modes.screen import SAID_TICKS, MessageScreen
+from racer_viewer.modes.screen import NOTICE_TICKS, MessageScreen
 from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.render.camera import Mode
 from racer_viewer.replays import MAX_COMPARED, Replay, ReplayError, ReplayRecorder, Trace, save_replay, trace_replay
@@ -339,7 +339,7 @@ def test_a_replay_of_another_engine_says_so_as_long_as_it_is_shown(person: Perso
     other = trace_replay(replace(run(), engine_version=99, laps=(300, 400)))
     screen = seen(person, traced(), other)
     person.press("space")
-    person.frames(1 + SAID_TICKS // 15, seconds=0.25)
+    person.frames(1 + NOTICE_TICKS // 15, seconds=0.25)
     assert not person.app.context.notice_ticks
     warning = screen.timeline.warning
     assert "engine version 99" in warning

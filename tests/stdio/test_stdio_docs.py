@@ -16,7 +16,7 @@ DOCS = (Path(__file__).parent.parent.parent / "docs" / "stdio.md").read_text(enc
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", DOCS, re.DOTALL)
 COMMANDS = [line for language, text in BLOCKS if language == "" for line in text.splitlines()]
 SNIPPETS = [text for language, text in BLOCKS if language == "python"]
-[(COMMAND, CONVERSATION)] = re.findall(r"conversation, `(.*?)`:\n\n```text\n(.*?)```", DOCS, re.DOTALL)
+[(COMMAND, SESSION)] = re.findall(r"session, `(.*?)`:\n\n```text\n(.*?)```", DOCS, re.DOTALL)
 
 
 def run(command: str, requests: list[str]) -> list[Any]:
@@ -41,7 +41,7 @@ def test_commands_run(command: str) -> None:
 
 
 def test_the_example_session_is_real() -> None:
-    lines = CONVERSATION.splitlines()
+    lines = SESSION.splitlines()
     requests, replies = ([line[2:] for line in lines if line[0] == side] for side in "><")
     assert len(requests) == len(replies) > 4
     assert run(COMMAND, requests) == [json.loads(reply) for reply in replies]

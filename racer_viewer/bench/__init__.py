@@ -1,1 +1,1 @@
-"""Speed, measured on the user's machine: always as ratios against something named in the same run."""
+"""Benchmarks: one module per subject of `racer-viewer bench`, all measured against a baseline in the same run."""

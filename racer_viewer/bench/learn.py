@@ -1,110 +1,108 @@
-"""`racer-viewer bench learn`: how long it takes from nothing to a first clean lap, and to a pace.
+"""`racer-viewer bench learn`: time from an untrained policy to a first clean lap, and to a target lap time.
 
-The policy is driven after every rollout, deterministically and from the standing start; the time for that is not
-counted as learning.
+The policy is evaluated after every rollout, deterministically and from the standing start; that time is not counted.
 """
 
-import json
 import math
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecNormalize
 
 from racer_env.engine import Track, load_circuit
 from racer_viewer.agents import load_agent
-from racer_viewer.bench.harness import describe_machine
+from racer_viewer.bench.harness import Summary, describe_machine, print_report
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.evaluation import evaluate
 from racer_viewer.training.sb3 import LogStdLimitCallback, Model, make_env, make_model, save_checkpoint
 from racer_viewer.warmup import prepare_engine
 
 PACE = {"track-01": 7.22, "track-03": 17.82}
-"""Flying laps [s] of agents that others have trained."""
+"""Target lap times by circuit: flying laps of earlier agents [s]."""
 
 
 @dataclass(frozen=True)
-class Moment:
-    """When something was reached."""
+class Milestone:
+    """Training steps and time until something was reached."""
 
     steps: int
     seconds: float
 
 
 @dataclass(frozen=True)
-class Learned:
-    """How one seed went; None for what it did not reach."""
+class SeedResult:
+    """Milestones of one seed; None for those it did not reach."""
 
     seed: int
-    first_lap: Moment | None
-    pace: Moment | None
-    total: Moment
+    first_lap: Milestone | None
+    pace: Milestone | None
+    total: Milestone
+
+
+@dataclass(frozen=True)
+class LearningReport:
+    """Results of all seeds; `pace` is the target lap time [s]."""
+
+    machine: str
+    pace: float | None
+    seeds: list[SeedResult]
 
 
 def run(config: RunConfig, seeds: int, pace: float | None, as_json: bool) -> int:
-    """Measure and print; the exit code is 1 where a seed misses something."""
+    """Measure and print; return 1 if a seed misses a milestone."""
     prepare_engine()
     pace = pace or PACE.get(config.tracks[0])
-    learned = [learn(replace(config, seed=config.seed + number), pace) for number in range(seeds)]
-    if as_json:
-        print(
-            json.dumps(
-                {"machine": describe_machine(), "pace": pace, "seeds": [asdict(each) for each in learned]}, indent=2
-            )
-        )
-    else:
-        _print(config, learned, pace)
-    return 0 if all(each.first_lap and (each.pace or not pace) for each in learned) else 1
+    results = [learn(replace(config, seed=config.seed + number), pace) for number in range(seeds)]
+    report = LearningReport(describe_machine(), pace, results)
+    print_report(report, _summary(config, report), as_json)
+    return 0 if all(each.first_lap and (each.pace or not pace) for each in results) else 1
 
 
-def learn(config: RunConfig, pace: float | None) -> Learned:
-    """Learn from nothing with one seed, until there is nothing more to reach or the config's steps are over."""
+def learn(config: RunConfig, pace: float | None) -> SeedResult:
+    """Train one seed until all milestones are reached or the config's steps are used up."""
     with closing(make_env(config)) as env, tempfile.TemporaryDirectory() as folder:
         model = make_model(config, env)
-        watch = _Watch(model, env, load_circuit(config.tracks[0]), pace, Path(folder))
-        callbacks: list[BaseCallback] = [watch]
+        milestones = _MilestoneCallback(model, env, load_circuit(config.tracks[0]), pace, Path(folder))
+        callbacks: list[BaseCallback] = [milestones]
         if config.algo == "ppo":
             callbacks.append(LogStdLimitCallback(config))
         model.learn(config.timesteps, CallbackList(callbacks))
-        return Learned(config.seed, watch.first_lap, watch.pace, watch.now())
+        return SeedResult(config.seed, milestones.first_lap, milestones.pace, milestones.now())
 
 
-class _Watch(BaseCallback):
-    """Drives the policy after every rollout, with the clock stopped."""
+class _MilestoneCallback(BaseCallback):
+    """Evaluates the policy after every rollout, with the clock stopped."""
 
     def __init__(self, model: Model, env: VecNormalize, track: Track, pace: float | None, folder: Path) -> None:
         super().__init__()
         self._learner, self._env, self._track, self._wanted, self._folder = model, env, track, pace, folder
-        self.first_lap: Moment | None = None
-        self.pace: Moment | None = None
-        self._looking = 0.0
+        self.first_lap: Milestone | None = None
+        self.pace: Milestone | None = None
+        self._evaluating = 0.0
         self._begin = time.perf_counter()
 
-    def now(self) -> Moment:
-        return Moment(self.num_timesteps, time.perf_counter() - self._begin - self._looking)
+    def now(self) -> Milestone:
+        return Milestone(self.num_timesteps, time.perf_counter() - self._begin - self._evaluating)
 
     def _on_training_start(self) -> None:
         self._begin = time.perf_counter()
 
     def _on_rollout_start(self) -> None:
         begin = time.perf_counter()
-        self._look(self.now())
-        self._looking += time.perf_counter() - begin
+        self._evaluate(self.now())
+        self._evaluating += time.perf_counter() - begin
 
     def _on_step(self) -> bool:
         return not (self.first_lap and (self.pace or not self._wanted))
 
-    def _look(self, now: Moment) -> None:
-        """A first lap counts if it was clean; a pace if no wall was touched all the way, as by those who set it."""
-        agent = load_agent(save_checkpoint(self._learner, self._env, self._folder / "look.zip"))
+    def _evaluate(self, now: Milestone) -> None:
+        """Note milestones: a clean first lap, and the target lap time without touching a wall."""
+        agent = load_agent(save_checkpoint(self._learner, self._env, self._folder / "policy.zip"))
         if self.first_lap is None:
             (drive,) = evaluate(agent.act, [self._track], enough_laps=1)
             self.first_lap = now if drive.laps and drive.clean else None
@@ -113,27 +111,23 @@ class _Watch(BaseCallback):
             self.pace = now if not drive.wall_ticks and (drive.best_flying or math.inf) <= self._wanted else None
 
 
-def _print(config: RunConfig, learned: Sequence[Learned], pace: float | None) -> None:
-    console = Console()
-    table = Table(box=None, pad_edge=False, header_style="bold", title=describe_machine(), title_justify="left")
-    for column in ("seed", "first clean lap", f"{pace:.2f} s, no wall" if pace else ""):
-        table.add_column(column, justify="right")
-    for each in learned:
-        table.add_row(str(each.seed), _cell(each.first_lap), _cell(each.pace) if pace else "")
-    console.print(f"{config.algo} on {config.tracks[0]}, {config.num_cars} cars", highlight=False)
-    console.print(table)
-    for name, moments in (
-        ("first clean lap", [each.first_lap for each in learned]),
-        ("pace", [each.pace for each in learned]),
+def _summary(config: RunConfig, report: LearningReport) -> Summary:
+    pace = report.pace
+    rows = [[str(each.seed), _cell(each.first_lap), _cell(each.pace) if pace else ""] for each in report.seeds]
+    lines = []
+    for name, milestones in (
+        ("first clean lap", [each.first_lap for each in report.seeds]),
+        ("pace", [each.pace for each in report.seeds]),
     ):
-        seconds = [moment.seconds for moment in moments if moment]
+        seconds = [milestone.seconds for milestone in milestones if milestone]
         if seconds:
-            console.print(
-                f"{name}: {len(seconds)} of {len(learned)} seeds, {min(seconds):.1f} to {max(seconds):.1f} s, "
-                f"median {statistics.median(seconds):.1f} s",
-                highlight=False,
+            lines.append(
+                f"{name}: {len(seconds)} of {len(report.seeds)} seeds, {min(seconds):.1f} to {max(seconds):.1f} s, "
+                f"median {statistics.median(seconds):.1f} s"
             )
+    title = f"{report.machine}: {config.algo} on {config.tracks[0]}, {config.num_cars} cars"
+    return Summary(title, ("seed", "first clean lap", f"{pace:.2f} s, no wall" if pace else ""), rows, lines)
 
 
-def _cell(moment: Moment | None) -> str:
-    return f"{moment.seconds:.1f} s, {moment.steps:,} steps" if moment else "not reached"
+def _cell(milestone: Milestone | None) -> str:
+    return f"{milestone.seconds:.1f} s, {milestone.steps:,} steps" if milestone else "not reached"

@@ -1,25 +1,20 @@
-"""`racer-viewer bench train --engine ray`: what Ray's runners bring on this machine, and what more of them could.
+"""`racer-viewer bench train --engine ray`: training speed with Ray's runners on this machine, and its limit.
 
-The same PPO learns with stable-baselines3 in one process and on Ray with one and with two runners, in turn, always on
-the same number of cars. The parts of an iteration say how it grows with machines: runners gather side by side, but one
-learner learns.
+The same PPO trains in turn with stable-baselines3 in one process and on Ray with one and with two runners, always on
+the same number of cars. The parts of an iteration show how it scales: runners collect in parallel, one learner trains.
 """
 
 from __future__ import annotations
 
-import json
 import pickle
 import statistics
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
-from racer_viewer.bench.harness import describe_machine
+from racer_viewer.bench.harness import Summary, describe_machine, print_report
 from racer_viewer.training.config import RunConfig, preset
 from racer_viewer.training.ray.cluster import ray_session
 from racer_viewer.training.ray.settings import RaySettings, RunnerSettings
@@ -32,16 +27,19 @@ if TYPE_CHECKING:
 RUNNERS = (1, 2)
 NEVER = 10**9
 PICKLE_PROTOCOL = 5
-"""That Ray sends with."""
+"""Pickle protocol that Ray uses."""
 
 
 @dataclass(frozen=True)
-class Parts:
+class IterationParts:
     """Medians of an iteration on Ray.
 
-    steps_per_second: of it all. driving: seconds that the slowest runner took. gathering: seconds from the request
-    until everything had come. learning: seconds of the learner. gathered_bytes: from each runner. weights_bytes: to
-    each.
+    Attributes:
+        driving: time of the slowest runner [s]
+        gathering: time from the request until all rollouts have arrived [s]
+        learning: time of the learner [s]
+        gathered_bytes: size of the rollout from each runner
+        weights_bytes: size of the weights to each runner
     """
 
     steps_per_second: float
@@ -53,55 +51,58 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Figures:
-    """steps: of an iteration. parts: by number of runners. limit: steps per second if gathering took no time.
-    useful_runners: of this machine's speed, that gather as fast as it learns.
+class RayReport:
+    """Results of the benchmark.
+
+    Attributes:
+        steps: steps of an iteration
+        parts: parts of an iteration by number of runners
+        limit: steps per second if collecting took no time
+        useful_runners: number of runners that collect as fast as the learner trains
     """
 
     machine: str
     steps: int
     sb3_steps_per_second: float
-    parts: dict[int, Parts]
+    parts: dict[int, IterationParts]
     limit: float
     useful_runners: float
 
 
 def run(rounds: int, as_json: bool) -> int:
-    """Measure and print."""
+    """Measure and print; return the exit code."""
     prepare_engine()
-    figures = measure(rounds)
-    if as_json:
-        print(json.dumps(asdict(figures), indent=2))
-    else:
-        _print(figures)
+    report = measure(rounds)
+    print_report(report, _summary(report), as_json)
     return 0
 
 
-def measure(rounds: int) -> Figures:
+def measure(rounds: int) -> RayReport:
+    """Measure iterations of each kind in turn."""
     config = replace(preset("ppo"), timesteps=NEVER)
-    with ExitStack() as open_things:
-        open_things.enter_context(ray_session(None, sum(RUNNERS)))
-        sb3 = open_things.enter_context(_sb3(config))
-        on_ray = {runners: open_things.enter_context(_on_ray(config, runners)) for runners in RUNNERS}
-        kinds: tuple[_Alone | _Spread, ...] = (sb3, *on_ray.values())
+    with ExitStack() as stack:
+        stack.enter_context(ray_session(None, sum(RUNNERS)))
+        sb3 = stack.enter_context(_sb3(config))
+        on_ray = {runners: stack.enter_context(_on_ray(config, runners)) for runners in RUNNERS}
+        kinds: tuple[_Sb3Rounds | _RayRounds, ...] = (sb3, *on_ray.values())
         for each in kinds:
             each.go()
         for _ in range(rounds):
             for each in kinds:
                 each.seconds.append(each.go())
         parts = {runners: each.parts() for runners, each in on_ray.items()}
-    steps, alone = config.num_cars * config.n_steps, parts[min(parts)]
-    return Figures(
+    steps, single = config.num_cars * config.n_steps, parts[min(parts)]
+    return RayReport(
         machine=describe_machine(),
         steps=steps,
         sb3_steps_per_second=steps / statistics.median(sb3.seconds),
         parts=parts,
-        limit=steps / alone.learning,
-        useful_runners=alone.gathering / alone.learning,
+        limit=steps / single.learning,
+        useful_runners=single.gathering / single.learning,
     )
 
 
-class _Alone:
+class _Sb3Rounds:
     """stable-baselines3, one rollout at a time."""
 
     def __init__(self, model: Any) -> None:
@@ -113,7 +114,7 @@ class _Alone:
         return time.perf_counter() - begin
 
 
-class _Spread:
+class _RayRounds:
     """Ray, one iteration at a time."""
 
     def __init__(self, algorithm: RacerPPO) -> None:
@@ -128,9 +129,9 @@ class _Spread:
         self._iterations.append(self._algorithm.last)
         return seconds
 
-    def parts(self) -> Parts:
+    def parts(self) -> IterationParts:
         measured = self._iterations[1:]
-        return Parts(
+        return IterationParts(
             steps_per_second=measured[0].steps / statistics.median(self.seconds),
             driving=statistics.median(max(runner.seconds for runner in each.rollouts) for each in measured),
             gathering=statistics.median(each.gathering for each in measured),
@@ -141,48 +142,43 @@ class _Spread:
 
 
 def _sent(content: object) -> int:
-    """Bytes of it on the wire."""
+    """Return the size of an object on the wire [bytes]."""
     return len(pickle.dumps(content, PICKLE_PROTOCOL))
 
 
 @contextmanager
-def _sb3(config: RunConfig) -> Iterator[_Alone]:
+def _sb3(config: RunConfig) -> Iterator[_Sb3Rounds]:
     env = make_env(config)
     try:
-        yield _Alone(make_model(config, env))
+        yield _Sb3Rounds(make_model(config, env))
     finally:
         env.close()
 
 
 @contextmanager
-def _on_ray(config: RunConfig, runners: int) -> Iterator[_Spread]:
+def _on_ray(config: RunConfig, runners: int) -> Iterator[_RayRounds]:
     from racer_viewer.training.ray.algorithm import build_algorithm
 
     settings = RaySettings(runners=runners)
     with build_algorithm(config, settings, RunnerSettings(settings.runner_config(config))) as algorithm:
-        yield _Spread(algorithm)
+        yield _RayRounds(algorithm)
 
 
-def _print(figures: Figures) -> None:
-    console = Console()
-    table = Table(box=None, pad_edge=False, header_style="bold", title=figures.machine, title_justify="left")
-    for column in ("PPO learns in", "steps/s", "ratio", "driving", "gathering", "learning", "from each", "to each"):
-        table.add_column(column, justify="left" if column.startswith("PPO") else "right")
-    table.add_row("SB3 alone", f"{figures.sb3_steps_per_second:,.0f}", "1.00")
-    for runners, each in figures.parts.items():
-        table.add_row(
-            f"Ray, {runners} runner{'s' if runners > 1 else ''}",
-            f"{each.steps_per_second:,.0f}",
-            f"{each.steps_per_second / figures.sb3_steps_per_second:.2f}",
-            f"{1000.0 * each.driving:.0f} ms",
-            f"{1000.0 * each.gathering:.0f} ms",
-            f"{1000.0 * each.learning:.0f} ms",
-            f"{each.gathered_bytes / 2**10:.0f} KiB",
-            f"{each.weights_bytes / 2**10:.0f} KiB",
+def _summary(report: RayReport) -> Summary:
+    rows = [["SB3 alone", f"{report.sb3_steps_per_second:,.0f}", "1.00"]]
+    for runners, each in report.parts.items():
+        rows.append(
+            [
+                f"Ray, {runners} runner{'s' if runners > 1 else ''}",
+                f"{each.steps_per_second:,.0f}",
+                f"{each.steps_per_second / report.sb3_steps_per_second:.2f}",
+                *(f"{1000.0 * seconds:.0f} ms" for seconds in (each.driving, each.gathering, each.learning)),
+                *(f"{size / 2**10:.0f} KiB" for size in (each.gathered_bytes, each.weights_bytes)),
+            ]
         )
-    console.print(table)
-    console.print(
-        f"An iteration is {figures.steps:,} steps. However many runners: at most {figures.limit:,.0f} steps/s, "
-        f"which is what the learner takes; {figures.useful_runners:.1f} runners gather as fast as it learns.",
-        highlight=False,
+    columns = ("PPO trains in", "steps/s", "ratio", "driving", "gathering", "learning", "from each", "to each")
+    line = (
+        f"An iteration is {report.steps:,} steps. The learner limits any number of runners to {report.limit:,.0f} "
+        f"steps/s; {report.useful_runners:.1f} runners collect as fast as it trains."
     )
+    return Summary(report.machine, columns, rows, [line])

@@ -1,25 +1,22 @@
-"""`racer-viewer bench render`: how long a picture takes, layer by layer, and how many are late.
+"""`racer-viewer bench render`: drawing time of a frame, layer by layer, and the number of late frames.
 
-Races are drawn 60 times a second with everything on, in real time, in a window if there is a display. The cars are the
-champion's, all from different places; they are stepped before each picture, which is counted apart.
+Races are drawn 60 times a second with everything on, in real time, in a window if there is a display. The champion
+drives all cars, from different places; stepping them before each frame is timed separately.
 """
 
 import gc
-import json
 import os
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 import pygame
-from rich.console import Console
-from rich.table import Table
 
 from racer_env.engine import DT, Simulation, Start, Track, circuits, load_circuit
 from racer_viewer.agents import CHAMPION, Agent, load_agent
-from racer_viewer.bench.harness import describe_machine
+from racer_viewer.bench.harness import Summary, describe_machine, print_report, verdict
 from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import CarStyle, PolicyInsight, Snapshot
@@ -30,19 +27,26 @@ from racer_viewer.warmup import prepare_engine
 
 SIZE = (1280, 720)
 CARS = (1, 8, 64, 256)
-JUDGED = 8
-MOST_P99, MOST_LATE = 8.0, 0.01
-"""Goals for so many cars: drawing [ms], and part of the pictures that come late."""
+GOAL_CARS = 8
+"""Number of cars that the goals are for."""
+MAX_P99, MAX_LATE = 8.0, 0.01
+"""Goals: 99th percentile of the drawing time [ms], and the part of the frames that are late."""
 LATE = 0.004
-"""A picture is late if it is shown so long after its time [s]: a quarter of a tick, which cannot be seen yet."""
+"""Delay from which a frame is late [s]; a quarter of a tick is not visible yet."""
 WARM_UP_FRAMES = 60
 SPREAD = Start(arc=(0.0, 1.0), offset=(-0.5, 0.5), speed=(40.0, 120.0))
 EVERYTHING = SceneOptions(rays=True, gates=True, names=True)
 
 
 @dataclass(frozen=True)
-class Case:
-    """One circuit with so many cars; times in milliseconds."""
+class RenderCase:
+    """Results of one circuit with a number of cars [ms].
+
+    Attributes:
+        cpu_p99: time that this process worked; on a shared machine the rest of p99 is other programs
+        late: part of the frames
+        layers: p50 and p99 of each layer
+    """
 
     circuit: str
     cars: int
@@ -50,57 +54,53 @@ class Case:
     p50: float
     p99: float
     cpu_p99: float
-    """Of our own work: on a shared machine the rest of p99 is others' work."""
     late: float
-    """Part of the pictures."""
     stepping_p50: float
     layers: dict[str, tuple[float, float]]
-    """p50 and p99 of each."""
 
     @property
     def reached(self) -> bool:
-        return self.p99 <= MOST_P99 and self.late <= MOST_LATE
+        return self.p99 <= MAX_P99 and self.late <= MAX_LATE
 
 
 @dataclass(frozen=True)
-class Figures:
+class RenderReport:
+    """Results of all cases."""
+
     machine: str
     display: str
-    cases: list[Case] = field(default_factory=list)
+    cases: list[RenderCase] = field(default_factory=list)
 
 
 def run(seconds: float, as_json: bool) -> int:
-    """Measure and print; the exit code is 1 if the judged cases miss their goals."""
+    """Measure and print; return 1 if a case with GOAL_CARS cars misses the goals."""
     prepare_engine()
-    figures = measure(seconds)
-    if as_json:
-        print(json.dumps(asdict(figures), indent=2))
-    else:
-        _print(figures)
-    return 0 if all(case.reached for case in figures.cases if case.cars == JUDGED) else 1
+    report = measure(seconds)
+    print_report(report, _summary(report), as_json)
+    return 0 if all(case.reached for case in report.cases if case.cars == GOAL_CARS) else 1
 
 
-def measure(seconds: float, numbers: tuple[int, ...] = CARS) -> Figures:
-    """Eight cars for so long, the others for a sixth of it, each on the shortest and on the longest circuit."""
+def measure(seconds: float, numbers: tuple[int, ...] = CARS) -> RenderReport:
+    """Draw the shortest and the longest circuit: GOAL_CARS cars for `seconds`, the others for a sixth of it."""
     if not has_display():
         os.environ["SDL_VIDEODRIVER"] = "dummy"
     start_video()
     window = pygame.Window("Racer", SIZE)
     agent = load_agent(CHAMPION)
     tracks = sorted((load_circuit(circuit.id) for circuit in circuits()), key=lambda track: track.length)
-    figures = Figures(describe_machine(), pygame.display.get_driver())
+    report = RenderReport(describe_machine(), pygame.display.get_driver())
     try:
         for track in (tracks[0], tracks[-1]):
             for cars in numbers:
-                frames = round((seconds if cars == JUDGED else seconds / 6.0) / DT)
-                figures.cases.append(_measure(window, _Swarm(track, cars, agent), frames))
+                frames = round((seconds if cars == GOAL_CARS else seconds / 6.0) / DT)
+                report.cases.append(_measure(window, _Cars(track, cars, agent), frames))
     finally:
         window.destroy()
-    return figures
+    return report
 
 
-class _Swarm:
-    """Cars all over a circuit."""
+class _Cars:
+    """Cars all over a circuit, driven by one agent."""
 
     def __init__(self, track: Track, cars: int, agent: Agent) -> None:
         self.track, self.cars, self._agent = track, cars, agent
@@ -112,7 +112,7 @@ class _Swarm:
         )
 
     def step(self) -> Snapshot:
-        """One tick, and all that panels can show."""
+        """Drive one tick; return a snapshot with everything that panels can show."""
         simulation, agent = self._simulation, self._agent
         observations = simulation.result.observations
         simulation.step(agent.act(observations))
@@ -134,7 +134,7 @@ class _Swarm:
 
 
 class _Clock:
-    """Times the parts of a picture one after the other."""
+    """Times the parts of a frame one after the other."""
 
     def __init__(self) -> None:
         self.parts: dict[str, list[float]] = defaultdict(list)
@@ -149,12 +149,12 @@ class _Clock:
         self._last = now
 
 
-def _measure(window: pygame.Window, swarm: _Swarm, frames: int) -> Case:
+def _measure(window: pygame.Window, cars_on_track: _Cars, frames: int) -> RenderCase:
     theme = Theme(fitting_scale(SIZE))
     scene, overlays, clock = Scene(theme), Overlays(theme), _Clock()
     scene.on_layer = clock.note
-    scene.prepare(swarm.track)
-    before = after = swarm.step()
+    scene.prepare(cars_on_track.track)
+    before = after = cars_on_track.step()
     drawing: list[float] = []
     working: list[float] = []
     stepping: list[float] = []
@@ -170,7 +170,7 @@ def _measure(window: pygame.Window, swarm: _Swarm, frames: int) -> Case:
             stepping.clear()
             late = 0
         begin = time.perf_counter()
-        before, after = after, swarm.step()
+        before, after = after, cars_on_track.step()
         scene.tick(after)
         overlays.tick(after)
         stepped, worked = time.perf_counter(), time.thread_time()
@@ -188,9 +188,9 @@ def _measure(window: pygame.Window, swarm: _Swarm, frames: int) -> Case:
         late += shown > due + DT + LATE
         due = _wait(due, scene.draw_ahead)
     gc.unfreeze()
-    return Case(
-        circuit=swarm.track.circuit.id if swarm.track.circuit else "",
-        cars=swarm.cars,
+    return RenderCase(
+        circuit=cars_on_track.track.circuit.id if cars_on_track.track.circuit else "",
+        cars=cars_on_track.cars,
         frames=frames,
         p50=_percentile(drawing, 50),
         p99=_percentile(drawing, 99),
@@ -201,10 +201,10 @@ def _measure(window: pygame.Window, swarm: _Swarm, frames: int) -> Case:
     )
 
 
-def _wait(due: float, use_time: Callable[[], bool]) -> float:
-    """Until the next picture is due, with something useful first; a picture that is late does not make others late."""
+def _wait(due: float, draw_ahead: Callable[[], bool]) -> float:
+    """Wait for the next frame, drawing ahead meanwhile; return its due time. A late frame does not delay others."""
     due = max(due + DT, time.perf_counter() - DT)
-    while due - time.perf_counter() > DT / 3.0 and use_time():
+    while due - time.perf_counter() > DT / 3.0 and draw_ahead():
         pass
     left = due - time.perf_counter()
     if left > 0.0:
@@ -216,22 +216,16 @@ def _percentile(values: list[float], percent: float) -> float:
     return round(float(np.percentile(values, percent)), 3)
 
 
-def _print(figures: Figures) -> None:
-    console = Console()
-    title = f"{figures.machine}, {figures.display}, {SIZE[0]}×{SIZE[1]}, everything on"
-    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
-    names = list(dict.fromkeys(name for case in figures.cases for name in case.layers))
-    for name in ("circuit", "cars", "p50 ms", "p99 ms", "p99 cpu", "late", "stepping", *names):
-        table.add_column(name, justify="left" if name == "circuit" else "right")
-    for case in figures.cases:
-        layers = [f"{case.layers[name][0]:.1f} / {case.layers[name][1]:.1f}" for name in names]
-        figures_of = (case.p50, case.p99, case.cpu_p99)
-        plain = [case.circuit, str(case.cars), *(f"{figure:.1f}" for figure in figures_of), f"{case.late:.1%}"]
-        table.add_row(*plain, f"{case.stepping_p50:.1f}", *layers)
-    console.print(table)
-    for case in figures.cases:
-        if case.cars == JUDGED:
-            verdict = "reached" if case.reached else "missed"
-            own = f"p99 {case.p99:.1f} ms, {case.cpu_p99:.1f} of our own work (at most {MOST_P99:g})"
-            late = f"late {case.late:.1%} (at most {MOST_LATE:.0%})"
-            console.print(f"{case.circuit}: {own}, {late}: {verdict}", highlight=False)
+def _summary(report: RenderReport) -> Summary:
+    names = list(dict.fromkeys(name for case in report.cases for name in case.layers))
+    rows, lines = [], []
+    for case in report.cases:
+        times = (f"{value:.1f}" for value in (case.p50, case.p99, case.cpu_p99))
+        layers = (f"{case.layers[name][0]:.1f} / {case.layers[name][1]:.1f}" for name in names)
+        rows.append([case.circuit, str(case.cars), *times, f"{case.late:.1%}", f"{case.stepping_p50:.1f}", *layers])
+        if case.cars == GOAL_CARS:
+            drawing = f"p99 {case.p99:.1f} ms, {case.cpu_p99:.1f} of its own work (at most {MAX_P99:g})"
+            late = f"late {case.late:.1%} (at most {MAX_LATE:.0%})"
+            lines.append(f"{case.circuit}: {drawing}, {late}: {verdict(case.reached)}")
+    title = f"{report.machine}, {report.display}, {SIZE[0]}×{SIZE[1]}, everything on"
+    return Summary(title, ("circuit", "cars", "p50 ms", "p99 ms", "p99 cpu", "late", "stepping", *names), rows, lines)

@@ -1,26 +1,23 @@
-"""`racer-viewer bench start`: how long until the menu is on screen, against a bare window in the same run.
+"""`racer-viewer bench start`: time until the menu is on screen, against a bare window.
 
-Each is a process of its own, timed from its start to its first picture.
+Each is a process of its own, timed from its start to its first frame.
 """
 
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
-
-from rich.console import Console
-from rich.table import Table
+from dataclasses import dataclass
 
 from racer_env.errors import RacerError
-from racer_viewer.bench.harness import describe_machine
+from racer_viewer.bench.harness import Goal, Summary, describe_machine, median_ratio, print_report
 from racer_viewer.ui.display import has_display
 
 BARE, MENU = "import pygame, and a window", "the menu"
-MOST = 3.0
+MAX_RATIO = 3.0
+"""Goal for the menu's time against that of the bare window."""
 _CODE = {
     BARE: """
 import pygame
@@ -41,8 +38,8 @@ _END = f"\nimport os\nprint({_SHOWN!r}, flush=True)\nos._exit(0)\n"
 
 
 @dataclass(frozen=True)
-class Figures:
-    """Medians in seconds, and the menu's against the bare window's."""
+class StartReport:
+    """Median times [s], and the ratio of the menu's to the bare window's."""
 
     machine: str
     display: str
@@ -51,17 +48,15 @@ class Figures:
 
 
 def run(rounds: int, as_json: bool) -> int:
-    """Measure and print; the exit code is 1 if the menu takes too long."""
-    figures = measure(rounds)
-    if as_json:
-        print(json.dumps(asdict(figures), indent=2))
-    else:
-        _print(figures)
-    return 0 if figures.ratio <= MOST else 1
+    """Measure and print; return 1 if the menu takes too long."""
+    report = measure(rounds)
+    goal = Goal.at_most(report.ratio, MAX_RATIO)
+    print_report(report, _summary(report, goal), as_json)
+    return 0 if goal.reached else 1
 
 
-def measure(rounds: int) -> Figures:
-    """In turn, after one round that only warms up the disk."""
+def measure(rounds: int) -> StartReport:
+    """Measure both in turn, after one round that fills the disk cache."""
     environment = dict(os.environ) if has_display() else {**os.environ, "SDL_VIDEODRIVER": "dummy"}
     times: dict[str, list[float]] = {name: [] for name in _CODE}
     with tempfile.TemporaryDirectory() as data:
@@ -70,11 +65,11 @@ def measure(rounds: int) -> Figures:
                 seconds = _seconds_until_shown(code, data, environment)
                 if number:
                     times[name].append(seconds)
-    return Figures(
+    return StartReport(
         describe_machine(),
         environment.get("SDL_VIDEODRIVER", "a real display"),
         {name: statistics.median(values) for name, values in times.items()},
-        statistics.median(menu / bare for menu, bare in zip(times[MENU], times[BARE], strict=True)),
+        median_ratio(times, MENU, BARE),
     )
 
 
@@ -89,17 +84,10 @@ def _seconds_until_shown(code: str, data: str, environment: dict[str, str]) -> f
         for line in process.stdout:
             if line.strip() == _SHOWN:
                 return time.perf_counter() - begin
-        raise RacerError(f"no window came up: {(process.stderr.read().strip().splitlines() or ['?'])[-1]}")
+        raise RacerError(f"no window opened: {(process.stderr.read().strip().splitlines() or ['?'])[-1]}")
 
 
-def _print(figures: Figures) -> None:
-    console = Console()
-    title = f"{figures.machine}, {figures.display}"
-    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
-    table.add_column("until the first picture")
-    table.add_column("ms", justify="right")
-    for name, seconds in figures.seconds.items():
-        table.add_row(name, f"{seconds * 1000:.0f}")
-    console.print(table)
-    verdict = "reached" if figures.ratio <= MOST else "missed"
-    console.print(f"{figures.ratio:.2f} × the bare window (at most {MOST:g}: {verdict})", markup=False, highlight=False)
+def _summary(report: StartReport, goal: Goal) -> Summary:
+    rows = [[name, f"{seconds * 1000:.0f}"] for name, seconds in report.seconds.items()]
+    title = f"{report.machine}, {report.display}"
+    return Summary(title, ("until the first frame", "ms"), rows, [f"{goal.value:.2f} × the bare window {goal}"])

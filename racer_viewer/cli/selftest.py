@@ -168,9 +168,9 @@ def check_bridge(folder: Path) -> str:
     import numpy as np
 
     from racer_env.env import RacerEnv
-    from racer_viewer.bench.harness import served
+    from racer_viewer.bench.harness import server_process
 
-    with served("bridge", "--port", "0") as url:
+    with server_process("bridge", "--port", "0") as url:
         local, remote = RacerEnv(), RacerEnv(url)
         try:
             same = [np.array_equal(local.reset(seed=1)[0], remote.reset(seed=1)[0])]

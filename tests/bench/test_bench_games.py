@@ -56,9 +56,9 @@ def test_a_table_for_people() -> None:
 
 SERVED = """
 import time
-from racer_viewer.bench.harness import served
+from racer_viewer.bench.harness import server_process
 
-with served("games", "--game", "Racer-v0", "--render", "none", "--port", "0") as address:
+with server_process("games", "--game", "Racer-v0", "--render", "none", "--port", "0") as address:
     print(address, flush=True)
     time.sleep(120)
 """

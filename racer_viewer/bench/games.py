@@ -188,5 +188,5 @@ def _summary(report: GamesReport) -> Summary:
         f"ticks/s, {steady.skipped} skipped"
         for name, steady in report.steadiness.items()
     ]
-    columns = (f"{report.game}, states", "requests/s", "p50 [µs]", "p99", "bytes", "raw p50", "raw p99", "× raw")
+    columns = (f"{report.game}, states", "req/s", "p50 [µs]", "p99", "bytes", "raw p50", "raw p99", "× raw")
     return Summary(report.machine, columns, rows, lines)

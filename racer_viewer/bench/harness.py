@@ -66,7 +66,7 @@ class Summary:
             box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", title=self.title, title_justify="left"
         )
         for number, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if number else "left", no_wrap=True)
+            table.add_column(column, justify="right" if number else "left", no_wrap=not number)
         for row in self.rows:
             table.add_row(*row)
         console.print(table)

@@ -12,7 +12,7 @@ import torch
 pytest.importorskip("ray", reason="python run.py --with ray test …")
 
 from racer_viewer.bench.bridge import bridge_process
-from racer_viewer.bench.harness import served
+from racer_viewer.bench.harness import server_process
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.ray.settings import RaySettings, RunnerSettings
 from racer_viewer.training.sb3 import make_env, make_model
@@ -101,7 +101,7 @@ def test_a_runner_reports_a_missing_bridge_and_drives_when_it_is_back() -> None:
         assert rollout_of(runner).stats.steps == 8 * 32
     failure = rollout_of(runner)
     assert url.removeprefix("ws://") in failure.text
-    with served("bridge", "--port", url.rpartition(":")[2]):
+    with server_process("bridge", "--port", url.rpartition(":")[2]):
         assert rollout_of(runner).stats.steps == 8 * 32
     runner.stop()
 

@@ -1,6 +1,6 @@
-"""The racing environment: `RacerEnv` for one car, `RacerVectorEnv` for many, on a fast engine. Needs no window.
+"""Racing environment: `RacerEnv` for one car, `RacerVectorEnv` for many. Needs no window.
 
-After `import racer_env`, `gymnasium.make("Racer-v0")` knows it; `gymnasium.make("racer_env:Racer-v0")` imports it too.
+`import racer_env` registers `Racer-v0` and `RacerDiscrete-v0`; `gymnasium.make("racer_env:Racer-v0")` does it too.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DiscreteRacerEnv", "RacerEnv", "RacerVectorEnv", "RacingGameClient", "StdioClient", "StdioEnv"]
 
-_HOMES = {
+_MODULES = {
     "DiscreteRacerEnv": "racer_env.env",
     "RacerEnv": "racer_env.env",
     "RacerVectorEnv": "racer_env.vector",
@@ -32,11 +32,11 @@ gymnasium.register("RacerDiscrete-v0", entry_point="racer_env.env:DiscreteRacerE
 
 
 def __getattr__(name: str) -> Any:
-    """Environments and clients, imported when somebody asks: those who want the engine alone wait for nothing else."""
-    if name not in _HOMES:
+    """Import environments and clients on first access, so that the engine alone imports quickly."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]  # for completion, and for help()
+    return [*globals(), *__all__]

@@ -1,10 +1,4 @@
-"""How an environment finds someone to draw it.
-
-The environment knows no window. Whoever can draw (the viewer does) says so with an entry point in the group
-`racer_env.window`: a callable that takes whether a person watches, and returns a `CarWindow`.
-
-
-RacerEnv: one car as a Gymnasium environment."""
+"""RacerEnv and DiscreteRacerEnv: one car as a Gymnasium environment."""
 
 from __future__ import annotations
 
@@ -33,24 +27,6 @@ from racer_env.engine import TICKS_PER_SECOND, Config, Start, Track
 from racer_env.errors import RacerError
 from racer_env.scenarios import changed_scenario, make_scenario, open_bridge
 
-
-class CarWindow(Protocol):
-    """Draws one car on its track."""
-
-    def draw(self, track: Track, car: CarRow) -> NDArray[np.uint8] | None:
-        """The picture (height, width, 3); None if it went to a window."""
-        ...
-
-    def close(self) -> None: ...
-
-
-def open_window(visible: bool) -> CarWindow:
-    """The first window that is installed."""
-    for point in entry_points(group="racer_env.window"):
-        return cast(CarWindow, point.load()(visible))
-    raise RacerError("nothing that can draw is installed: install racer-viewer")
-
-
 OBSERVATION_SPACE = spaces.Box(OBSERVATION_LOW, OBSERVATION_HIGH, dtype=np.float32)
 ACTION_SPACE = spaces.Box(ACTION_LOW, ACTION_HIGH, dtype=np.float32)
 
@@ -62,49 +38,96 @@ DISCRETE_ACTIONS = np.array(
     ],
     np.float32,
 )
-"""Steer left, not or right, each with full throttle, no pedal or full brake: action 4 rolls straight on."""
+"""Actions of `DiscreteRacerEnv`: left, straight or right, each with full throttle, no pedal or full brake."""
 
 
 class EnvClosedError(RacerError, gymnasium.error.ClosedEnvironmentError):
     """An environment was used after close()."""
 
 
+class ClosedBridge:
+    """Placeholder for the bridge of a closed environment: any access raises EnvClosedError."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise EnvClosedError("this environment is closed: make a new one")
+
+
+class CarWindow(Protocol):
+    """Renderer of one car on its track.
+
+    `racer_env` cannot draw. A package that can registers a function in the entry point group `racer_env.window`; it
+    takes whether a window is shown on the screen, and returns a `CarWindow`.
+    """
+
+    def draw(self, track: Track, car: CarRow) -> NDArray[np.uint8] | None:
+        """Draw the car; return the image (height, width, 3), or None if it was shown in a window."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def open_window(visible: bool) -> CarWindow:
+    """Open the first renderer that is installed."""
+    for point in entry_points(group="racer_env.window"):
+        return cast(CarWindow, point.load()(visible))
+    raise RacerError("no renderer is installed: install racer-viewer")
+
+
 class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
-    """Drive a car around a circuit, as fast as it goes.
+    """
+    ## Description
+    Drive a car around a circuit as fast as possible. The car sees its distance to the walls along nine rays, its own
+    motion, and its place on the lap. One step is one tick of 1/60 s.
 
     ## Action space
-    `Box([-1, 0, 0], [1, 1, 1], float32)`: steer (right is positive), throttle, brake. Values beyond are clamped.
+    `Box([-1, 0, 0], [1, 1, 1], (3,), float32)`. Values out of range are clamped; anything but three finite numbers
+    raises `ActionError`.
+
+    | index | action | range |
+    |---|---|---|
+    | 0 | steer; positive is right | -1 to 1 |
+    | 1 | throttle | 0 to 1 |
+    | 2 | brake | 0 to 1 |
 
     ## Observation space
     `Box(14, float32)`:
-    | index | what | range |
+
+    | index | observation | range |
     |---|---|---|
-    | 0-8 | distance to the wall along nine rays, from the right to the left; 1 is the end of the ray | 0 to 1 |
-    | 9 | speed, of 160 units/s | 0 to 1 |
-    | 10 | yaw rate, of 5 rad/s | -1 to 1 |
-    | 11 | where the steering is now | -1 to 1 |
-    | 12 | way along the lap | 0 to 1 |
-    | 13 | distance from the centre of the road, of 80 units | 0 to 1 |
+    | 0-8 | distance to the wall along nine rays, from 90° right to 90° left, divided by 200 units | 0 to 1 |
+    | 9 | speed, divided by 160 units/s | 0 to 1 |
+    | 10 | yaw rate, positive to the left, divided by 5 rad/s | -1 to 1 |
+    | 11 | current steering of the car, positive to the right | -1 to 1 |
+    | 12 | progress along the lap | 0 to 1 |
+    | 13 | distance from the centreline, divided by 80 units | 0 to 1 |
 
-    ## Reward
-    The sum of six components, each in `info` by its name: `progress` along the lap (a whole lap is 1), `speed`, `wall`
-    contact, `offTrack`, `backward`, `stillness`. Their weights are in ai-config.json.
+    ## Rewards
+    The sum of six components, each in `info` by its name: `progress` along the lap (a whole lap is worth 1), `speed`,
+    `wall` (contact), `offTrack`, `backward` and `stillness`. Their weights are in ai-config.json.
 
-    ## Episode
-    Starts at rest on the start line, unless told otherwise. Terminated after three seconds of standing still, truncated
-    after 3000 ticks (both in ai-config.json); a tick is 1/60 s. Laps go on counting: `info["lap"]`.
+    ## Starting state
+    At rest on the start line, unless `start` gives ranges to draw the start from.
+
+    ## Episode end
+    - Terminated after 180 ticks (three seconds) in a row below 2 units/s.
+    - Truncated after 3000 ticks (50 seconds).
+
+    Both limits are in ai-config.json. Neither a wall nor a finished lap ends an episode: `info["lap"]` counts laps.
 
     ## Arguments
-    bridge_url: a running bridge, as `ws://localhost:9876`; None simulates in this process.
-    config_path: an ai-config.json of your own.
-    track_id: a circuit id, `random:SEED`, or (not over a bridge) the path of a circuit file. Of several ids, each
-        episode draws one.
-    render_mode: None, "human" (a window) or "rgb_array".
-    config: the content of an ai-config.json, instead of a path.
-    start: where episodes start: a `racer_env.engine.Start`, or a mapping with its fields.
-    token: for a bridge that asks for one.
+    - `bridge_url`: URL of a running bridge, such as `ws://localhost:9876`; None simulates in this process.
+    - `config_path`: path of an ai-config.json.
+    - `track_id`: circuit id, `random:SEED`, or path of a circuit file (not over a bridge). Given several, each episode
+      draws one.
+    - `render_mode`: None, "human" (a window) or "rgb_array".
+    - `config`: content of an ai-config.json, instead of `config_path`.
+    - `start`: start of the episodes: a `racer_env.engine.Start` or a mapping with its fields.
+    - `token`: token of a bridge that requires one.
 
-    `reset(options=...)` takes `circuit`, `start` and `config`; they hold from that episode on.
+    `reset(options=...)` accepts `circuit`, `start` and `config`, which apply from that episode on.
+
+    ## Version history
+    - v0: initial version. Physics, observations and rewards match those of existing bridges.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["human", "rgb_array"], "render_fps": TICKS_PER_SECOND}  # type: ignore[misc]
@@ -121,7 +144,7 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
         token: str | None = None,
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
-            raise RacerError(f"render_mode is None, 'human' or 'rgb_array', not {render_mode!r}")
+            raise RacerError(f"render_mode must be None, 'human' or 'rgb_array', not {render_mode!r}")
         self.render_mode = render_mode
         self.observation_space = OBSERVATION_SPACE
         self.action_space = ACTION_SPACE
@@ -149,7 +172,7 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
 
     @property
     def track(self) -> Track:
-        """The track of this episode, to look at. Over a bridge this needs a `render_mode`."""
+        """Track of the current episode. Over a bridge this needs a `render_mode`."""
         return self._bridge.track
 
     @property
@@ -163,15 +186,15 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
         return self._bridge.shadow if isinstance(self._bridge, ShadowedClient) else None
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The picture of the car now with "rgb_array"; with "human" the window shows every step by itself."""
+        """Return an image of the car with "rgb_array". With "human" the window shows every step by itself."""
         if self.render_mode is None:
             raise RacerError('this environment draws nothing: make it with render_mode="human" or "rgb_array"')
         return self._draw()
 
     def close(self) -> None:
-        if not isinstance(self._bridge, _Closed):
+        if not isinstance(self._bridge, ClosedBridge):
             self._bridge.close()
-            self._bridge = cast(Bridge, _Closed())
+            self._bridge = cast(Bridge, ClosedBridge())
         if self._window is not None:
             self._window.close()
             self._window = None
@@ -184,7 +207,24 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
 
 
 class DiscreteRacerEnv(RacerEnv):
-    """RacerEnv with nine actions: steer left, straight or right, each with throttle, no pedal or brake."""
+    """
+    ## Description
+    `RacerEnv` with nine discrete actions.
+
+    ## Action space
+    `Discrete(9)`:
+
+    | | full throttle | no pedal | full brake |
+    |---|---|---|---|
+    | left | 0 | 1 | 2 |
+    | straight | 3 | 4 | 5 |
+    | right | 6 | 7 | 8 |
+
+    Everything else is as in `RacerEnv`.
+
+    ## Version history
+    - v0: initial version.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -194,10 +234,3 @@ class DiscreteRacerEnv(RacerEnv):
         if not self.action_space.contains(action):
             raise RacerError(f"an action is a whole number from 0 to {len(DISCRETE_ACTIONS) - 1}, not {action!r}")
         return super().step(DISCRETE_ACTIONS[action])
-
-
-class _Closed:
-    """Stands where the bridge was: whatever is asked of it is an error."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise EnvClosedError("this environment is closed: make a new one")

@@ -1,6 +1,4 @@
-"""From what users pass to an environment to the scenario that a bridge drives.
-
-Which bridge there is behind a URL, and without one."""
+"""Arguments of environments: makes scenarios from them and opens local or remote bridges."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from racer_env.engine import Config, Start, load_config, parse_config, parse_sta
 from racer_env.errors import ConfigError
 
 OPTIONS = ("circuit", "start", "config")
+"""Options of `reset`."""
 
 
 def make_scenario(
@@ -26,7 +25,7 @@ def make_scenario(
     start: Start | Mapping[str, Any] | None,
     redraw: bool,
 ) -> Scenario:
-    """The scenario of an environment's arguments."""
+    """Return the scenario of an environment's arguments."""
     if config_path is not None and config is not None:
         raise ConfigError("give config_path or config, not both")
     checked = load_config(config_path) if config_path is not None else parse_config(config)
@@ -34,14 +33,14 @@ def make_scenario(
 
 
 def changed_scenario(scenario: Scenario, options: Mapping[str, Any] | None) -> Scenario:
-    """The scenario after a reset with these options; what is not in them stays."""
+    """Return the scenario after a reset with these options; options left out keep their values."""
     if not options:
         return scenario
     for key in options:
         if key not in OPTIONS:
             close = difflib.get_close_matches(str(key), OPTIONS, n=1)
-            meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(OPTIONS)}"
-            raise ConfigError(f"reset: unknown option {key!r}; {meant}")
+            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(OPTIONS)}"
+            raise ConfigError(f"reset: unknown option {key!r}; {hint}")
     if "circuit" in options:
         several = not isinstance(options["circuit"], str)
         scenario = replace(scenario, tracks=parse_tracks(options["circuit"]), redraw=scenario.redraw or several)
@@ -60,7 +59,7 @@ def parse_tracks(track_id: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def open_bridge(url: str | None = None, token: str | None = None, telemetry: bool = False) -> Bridge:
-    """One car: in this process, or on the server at a URL. With telemetry, its state can be seen too."""
+    """Open a bridge to one car, in this process or on a server; with `telemetry`, its row is available too."""
     if url is None:
         return EmbeddedBridge()
     client = BridgeClient(url, token, telemetry)
@@ -68,5 +67,5 @@ def open_bridge(url: str | None = None, token: str | None = None, telemetry: boo
 
 
 def open_batch(num_cars: int, url: str | None = None, token: str | None = None, threads: int = 1) -> Batch:
-    """N cars: in this process, or on the server at a URL."""
+    """Open a batch of cars, in this process or on a server."""
     return EmbeddedBatch(num_cars, threads) if url is None else RemoteBatch(num_cars, url, token)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NoReturn, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -22,7 +22,7 @@ from racer_env.bridge.interface import (
     Observations,
 )
 from racer_env.engine import TICKS_PER_SECOND, Config, Start
-from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE, EnvClosedError
+from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE, ClosedBridge
 from racer_env.errors import RacerError
 from racer_env.scenarios import changed_scenario, make_scenario, open_batch
 
@@ -30,19 +30,27 @@ Infos = dict[str, Any]
 
 
 class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]]):
-    """N cars, stepped together; the same as N times `RacerEnv`, to the last bit, and many times faster.
+    """
+    ## Description
+    N cars stepped together in one compiled call. Results are bit-identical to N times `RacerEnv`, many times faster.
 
-    A car whose episode ends starts anew within the same step (`AutoresetMode.SAME_STEP`): its last observation and info
-    are in `infos["final_obs"]` and `infos["final_info"]`.
+    A car whose episode ends starts the next one within the same step (`AutoresetMode.SAME_STEP`): its last observation
+    and info are in `infos["final_obs"]` and `infos["final_info"]`.
 
-    num_envs: how many cars.
-    track_id: of several circuits, car i drives number i modulo their count, or, with `redraw`, draws one of them at
-        every start of an episode.
-    threads: over which a step is spread; more than one pays from some hundred cars.
-    copy: without it, observations and rewards are the simulation's own arrays, which the next step overwrites.
+    ## Spaces, rewards, starting state, episode end
+    Those of `RacerEnv`, batched: actions (N, 3), observations (N, 14).
 
-    The other arguments, and the options of `reset`, are those of `RacerEnv`; `reset_mask` among the options resets
-    only some cars.
+    ## Arguments
+    - `num_envs`: number of cars.
+    - `redraw`: with several circuits, each episode draws one; without it, car i drives number i modulo their count.
+    - `threads`: number of threads for a step; more than one pays off from a few hundred cars.
+    - `copy`: False returns the simulation's own arrays, which the next step overwrites.
+
+    `bridge_url`, `config_path`, `track_id`, `config`, `start` and `token` are those of `RacerEnv`; `render_mode` must
+    be None. `reset(options=...)` also accepts `reset_mask`, which resets only some cars.
+
+    ## Version history
+    - v0: initial version.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
@@ -66,9 +74,9 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         threads: int = 1,
         copy: bool = True,
     ) -> None:
-        self.closed = True  # as long as there is nothing to close: Gymnasium closes what is forgotten
+        self.closed = True  # Gymnasium's destructor closes an open environment, even one that failed to open
         if render_mode is not None:
-            raise RacerError("a vector environment draws nothing: make a RacerEnv to watch")
+            raise RacerError("a vector environment draws nothing: make a RacerEnv to render")
         self.num_envs = num_envs
         self.render_mode = None
         self.single_observation_space, self.single_action_space = OBSERVATION_SPACE, ACTION_SPACE
@@ -76,13 +84,13 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         self.action_space = batch_space(ACTION_SPACE, num_envs)
         self._scenario = make_scenario(track_id, config_path, config, start, redraw)
         self.batch: Batch = open_batch(num_envs, bridge_url, token, threads)
-        """For those who want the arrays of a step without infos."""
+        """Batch of cars; its step returns arrays without infos."""
         self.closed = False
         self._copy = copy
         self._seeded = False
-        self._everyone = np.ones(num_envs, np.bool_)
-        self._everyone.flags.writeable = False
-        self._step_masks = {f"_{key}": self._everyone for key in STEP_KEYS}
+        self._all_cars = np.ones(num_envs, np.bool_)
+        self._all_cars.flags.writeable = False
+        self._step_masks = {f"_{key}": self._all_cars for key in STEP_KEYS}
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -90,13 +98,13 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         options = dict(options or {})
         mask = _checked_mask(options.pop("reset_mask", None), self.num_envs)
         step = self.reset_batch(seed, options, mask)
-        reset = self._everyone if mask is None else mask
-        return self._own(step.observations), _with_masks(_reset_columns(step.cars), reset)
+        reset = self._all_cars if mask is None else mask
+        return self._owned(step.observations), _with_masks(_reset_columns(step.cars), reset)
 
     def reset_batch(
         self, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None, mask: Any = None
     ) -> BatchStep:
-        """As `reset`, without infos."""
+        """Reset and return arrays without infos."""
         if seed is None and not self._seeded:
             seed = [int(number) for number in self.np_random.integers(2**62, size=self.num_envs)]
         scenario = changed_scenario(self._scenario, options)
@@ -109,10 +117,10 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
     def step(self, actions: NDArray[np.float32]) -> tuple[Observations, Floats, Bools, Bools, Infos]:
         step = self.batch.step(actions)
         return (
-            self._own(step.observations),
-            self._own(step.rewards),
-            self._own(step.terminated),
-            self._own(step.truncated),
+            self._owned(step.observations),
+            self._owned(step.rewards),
+            self._owned(step.terminated),
+            self._owned(step.truncated),
             self._infos(step),
         )
 
@@ -123,23 +131,23 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
 
     def close_extras(self, **options: Any) -> None:
         self.batch.close()
-        self.batch = cast(Batch, _Closed())
+        self.batch = cast(Batch, ClosedBridge())
 
-    def _own(self, array: NDArray[Any]) -> Any:
+    def _owned(self, array: NDArray[Any]) -> Any:
         return array.copy() if self._copy else array
 
     def _infos(self, step: BatchStep) -> Infos:
-        """As Gymnasium makes them of single infos: a column and a mask for each key."""
+        """Return infos as Gymnasium merges those of single environments: a column and a mask for each key."""
         if not len(step.ended):
             return {**_step_columns(step.components, step.cars), **self._step_masks}
         over = step.terminated | step.truncated
-        going = ~over
-        infos = _with_masks(_reset_columns(step.cars), self._everyone)
-        if going.any():
+        others = ~over
+        infos = _with_masks(_reset_columns(step.cars), self._all_cars)
+        if others.any():
             columns = _step_columns(step.components, step.cars)
             for key, column in columns.items():
                 column[over] = 0 if key not in infos else infos[key][over]
-            infos = {**_with_masks(columns, going), **infos, **{key: columns[key] for key in infos if key in columns}}
+            infos = {**_with_masks(columns, others), **infos, **{key: columns[key] for key in infos if key in columns}}
         final = _step_columns(step.components[step.ended], step.final_cars)
         infos["final_info"] = _with_masks(
             {key: self._spread(column, step.ended) for key, column in final.items()}, over
@@ -151,10 +159,10 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         return infos
 
     def _spread(self, column: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-        """A column with a row for every car, zero but for these."""
-        everyone = np.zeros(self.num_envs, column.dtype)
-        everyone[rows] = column
-        return everyone
+        """Return a column with a row for every car; rows of other cars are 0."""
+        spread = np.zeros(self.num_envs, column.dtype)
+        spread[rows] = column
+        return spread
 
 
 def _reset_columns(cars: CarColumns) -> Infos:
@@ -194,10 +202,3 @@ def _checked_mask(mask: Any, num_envs: int) -> Bools | None:
     if not mask.any():
         raise RacerError("reset_mask must choose at least one car")
     return mask
-
-
-class _Closed:
-    """Stands where the batch was: whatever is asked of it is an error."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise EnvClosedError("this environment is closed: make a new one")

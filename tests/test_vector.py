@@ -138,7 +138,7 @@ def test_what_is_wrong_is_named() -> None:
 
 
 def test_an_existing_server_cannot_batch_and_the_error_says_so() -> None:
-    with old_server() as server, pytest.raises(BridgeError, match="knows no batch"):
+    with old_server() as server, pytest.raises(BridgeError, match="does not support 'batch'"):
         RacerVectorEnv(3, server.url)
 
 

@@ -1,4 +1,4 @@
-"""The bridges: how an environment reaches its cars, in this process or on a server.
+"""Bridges: the interface between an environment and its cars, in this process or on a server.
 
-Nothing is imported with the package: its contract is for those too who have neither an engine nor a server.
+The package imports nothing, so that `validation` and `net` can be used without the engine.
 """

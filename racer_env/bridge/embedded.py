@@ -1,4 +1,4 @@
-"""The bridge within this process: no port, no copies on the way."""
+"""Local bridges: cars of a simulation in this process."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from racer_env.bridge.interface import (
     Bools,
     CarColumns,
     CarRow,
+    CarStep,
     Info,
     Observations,
     Scenario,
-    Step,
     reset_info,
 )
 from racer_env.engine import CAR, Simulation, Track, load_circuit
 from racer_env.errors import ActionError, RacerError
 
-Tracks = Callable[[str], Track]
-"""Finds a track by its id."""
+FindTrack = Callable[[str], Track]
+"""Function that returns a track by its id."""
+
+NOT_STARTED = "step before reset: reset the environment first"
 
 
-def _reader(*names: str) -> struct.Struct:
-    """Reads some columns of a car's row, named in their order there, in one go: one by one takes as long as a tick."""
+def _column_reader(*names: str) -> struct.Struct:
+    """Return a struct that reads some columns of a car's row at once; one by one takes as long as a tick.
+
+    names: columns in their order in `CAR`.
+    """
     assert CAR.fields is not None
     codes = {"f": "d", "i": "q", "b": "?"}
     layout, position = "=", 0
@@ -41,14 +46,14 @@ def _reader(*names: str) -> struct.Struct:
     return struct.Struct(layout)
 
 
-_CAR_COLUMNS = _reader(
+_STEP_COLUMNS = _column_reader(
     "speed", "reward", "components", "lap", "checkpoint", "step_count", "stillness",
     "wall_contact", "terminated", "truncated",
 )  # fmt: skip
 
 
-def _column_splitter() -> Callable[..., tuple[float, bool, bool, Info]]:
-    """Return the function that makes reward, flags and info of the values of `_CAR_COLUMNS`.
+def _compile_splitter() -> Callable[..., tuple[float, bool, bool, Info]]:
+    """Return a function that makes reward, flags and info of the values of `_STEP_COLUMNS`.
 
     It is compiled from the table of reward components: a literal with all keys takes half as long as a loop over them.
     """
@@ -69,17 +74,15 @@ def _column_splitter() -> Callable[..., tuple[float, bool, bool, Info]]:
     return splitter
 
 
-_split_columns = _column_splitter()
-_make_step = tuple.__new__
-"""`Step(...)` calls this in a roundabout way."""
-
-NOT_STARTED = "step before reset: reset the environment first"
+_split_columns = _compile_splitter()
+_make_tuple = tuple.__new__
+"""Constructor of a NamedTuple without the overhead of `CarStep(...)`."""
 
 
 class EmbeddedBridge:
-    """One car of an own simulation."""
+    """One car of its own simulation."""
 
-    def __init__(self, find_track: Tracks = load_circuit) -> None:
+    def __init__(self, find_track: FindTrack = load_circuit) -> None:
         self._find_track = find_track
         self._scenario: Scenario | None = None
         self._simulation: Simulation | None = None
@@ -103,18 +106,18 @@ class EmbeddedBridge:
             float(car.speed), int(car.lap), int(car.checkpoint), int(car.step_count)
         )
 
-    def step(self, action: ArrayLike) -> Step:
+    def step(self, action: ArrayLike) -> CarStep:
         if self._simulation is None:
             raise RacerError(NOT_STARTED)
         try:
             if len(action) != 3:  # type: ignore[arg-type]
                 raise ValueError(f"this has {len(action)} values")  # type: ignore[arg-type]
-            self._action[0] = action
+            self._action[...] = action
         except (TypeError, ValueError) as error:
             raise ActionError(f"an action must be 3 finite numbers, steer, throttle, brake: {error}") from None
         self._simulation.step(self._action)
-        reward, terminated, truncated, info = _split_columns(*_CAR_COLUMNS.unpack_from(self._car_row))
-        return _make_step(Step, (self._observations.copy(), reward, terminated, truncated, info))
+        reward, terminated, truncated, info = _split_columns(*_STEP_COLUMNS.unpack_from(self._row))
+        return _make_tuple(CarStep, (self._observation.copy(), reward, terminated, truncated, info))
 
     def close(self) -> None:
         self._simulation = None
@@ -125,7 +128,7 @@ class EmbeddedBridge:
         return self._simulation
 
     def _prepare(self, scenario: Scenario | None) -> Simulation:
-        """The simulation for a scenario; only other tracks need a new one, which goes on with the random state."""
+        """Return the simulation of a scenario. Other tracks need a new one, which keeps the random state."""
         before, simulation = self._scenario, self._simulation
         scenario = scenario or before or Scenario()
         if simulation is None or before is None or (scenario.tracks, scenario.redraw) != (before.tracks, before.redraw):
@@ -133,31 +136,29 @@ class EmbeddedBridge:
             fresh = Simulation(tracks, 1, scenario.config, redraw=scenario.redraw, start=scenario.start)
             if simulation is not None:
                 fresh.cars.random = simulation.cars.random
-            simulation = fresh
-            self._keep(simulation)
+            simulation = self._simulation = fresh
+            self._action = np.zeros((1, 3))
+            self._observation = simulation.reset()[0]
+            self._row = simulation.cars.view(np.uint8, np.ndarray).data
         elif scenario != before:
             simulation.configure(scenario.config)
             simulation.start_from(scenario.start)
         self._scenario = scenario
         return simulation
 
-    def _keep(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self._action = np.zeros((1, 3))
-        self._observations = simulation.reset()[0]
-        self._car_row = simulation.cars.view(np.uint8, np.ndarray).data
-
 
 class EmbeddedBatch:
-    """N cars of an own simulation, each starting anew when its episode ends."""
+    """N cars of one simulation; a car whose episode ends starts the next one within the same step.
 
-    def __init__(self, num_cars: int, threads: int = 1, find_track: Tracks = load_circuit) -> None:
+    simulation: None before the first reset and after close().
+    """
+
+    def __init__(self, num_cars: int, threads: int = 1, find_track: FindTrack = load_circuit) -> None:
         self.num_cars = num_cars
         self._threads = threads
         self._find_track = find_track
         self._scenario: Scenario | None = None
         self.simulation: Simulation | None = None
-        """The simulation of this batch; None before the first reset and after close()."""
 
     @property
     def cars(self) -> NDArray[np.void]:
@@ -207,8 +208,8 @@ class EmbeddedBatch:
                 before.close()
             self._columns = _columns(self.simulation.cars)
             self._final_columns = _columns(self.simulation.result.final_cars)
-            self._nobody = self._final_columns.rows(self.simulation.ended)
-            self._nobody_seen = self.simulation.result.final_observations[:0]
+            self._no_final_columns = self._final_columns.rows(self.simulation.ended)
+            self._no_final_observations = self.simulation.result.final_observations[:0]
         self._scenario = scenario
         return self.simulation
 
@@ -223,8 +224,8 @@ class EmbeddedBatch:
             result.finished_lap_ticks,
             self._columns,
             ended,
-            result.final_observations[ended] if len(ended) else self._nobody_seen,
-            self._final_columns.rows(ended) if len(ended) else self._nobody,
+            result.final_observations[ended] if len(ended) else self._no_final_observations,
+            self._final_columns.rows(ended) if len(ended) else self._no_final_columns,
         )
 
 

@@ -1,7 +1,7 @@
-"""What a bridge is: the one door between an environment and whatever simulates its cars.
+"""The bridge interface: everything an environment needs from a simulation, local or remote.
 
-Two kinds stand behind it, `embedded` (in this process) and `client` (over a WebSocket). Those who drive, a
-`RacerEnv` or a viewer, do not know which they have.
+`embedded` implements it in this process and `client` over a WebSocket. Environments and the viewer use either without
+knowing which.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Integers = NDArray[np.int64]
 CarRow = np.void
 """One row of `racer_env.engine.CAR`; columns are read by name, as `row["x"]`."""
 Info = dict[str, Any]
-"""Of one car, with the keys of the protocol, as plain Python numbers."""
+"""The info of one car: keys of the protocol, plain Python numbers."""
 
 RAYS, SPEED, YAW_RATE, STEER, PROGRESS, CENTRE_DISTANCE = slice(0, 9), 9, 10, 11, 12, 13
-"""Where in the observation what is."""
+"""Indices of the observation."""
 
 OBSERVATION_LOW = np.zeros(OBSERVATION_SIZE, np.float32)
 OBSERVATION_LOW[[YAW_RATE, STEER]] = -1.0
@@ -35,21 +35,26 @@ ACTION_LOW = np.array([-1.0, 0.0, 0.0], np.float32)
 ACTION_HIGH = np.ones(3, np.float32)
 
 COMPONENT_KEYS = tuple(component.wire_name for component in REWARD_COMPONENTS)
-"""Keys of the reward components in `info`."""
+"""Info keys of the reward components."""
 RESET_KEYS = ("tick", "speed", "lap", "checkpoint", "stepCount")
+"""Info keys of a reset."""
 STEP_KEYS = (
     *COMPONENT_KEYS, "tick", "rawSpeed", "lap", "checkpoint", "stepCount", "wallContact", "stillnessCounter",
 )  # fmt: skip
+"""Info keys of a step."""
 
 DEFAULT_TRACK = "track-01"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Where episodes are driven and what counts there.
+    """Tracks, reward config and start of the episodes of an environment.
 
-    tracks: circuit ids; with several, `redraw` gives every episode one of them, else car i drives number i modulo
-    their count. The embedded bridge takes paths of circuit files too.
+    tracks: circuit ids. If there are several, each episode draws one of them with `redraw`; without it, car i drives
+        number i modulo their count. The embedded bridge also accepts paths of circuit files.
+    config: reward weights and episode limits.
+    start: ranges that the start of an episode is drawn from.
+    redraw: whether each episode draws its track.
     """
 
     tracks: tuple[str, ...] = (DEFAULT_TRACK,)
@@ -58,8 +63,8 @@ class Scenario:
     redraw: bool = False
 
 
-class Step(NamedTuple):
-    """What one tick gave for one car, in the order that Gymnasium gives it."""
+class CarStep(NamedTuple):
+    """Result of one tick of one car, in the order of Gymnasium's `step`."""
 
     observation: Observations
     reward: float
@@ -70,7 +75,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class CarColumns:
-    """What the infos of many cars are made of, one row a car."""
+    """Columns that the infos of N cars are made of, one row per car."""
 
     speed: Floats
     lap: Integers
@@ -80,17 +85,17 @@ class CarColumns:
     wall_contact: Bools
 
     def rows(self, rows: Integers) -> CarColumns:
-        """A copy of some rows."""
+        """Return a copy of some rows."""
         return CarColumns(**{name: column[rows] for name, column in self.__dict__.items()})
 
 
 @dataclass(frozen=True)
 class BatchStep:
-    """What one tick gave for N cars. The arrays may be overwritten by the next step: copy what must stay.
+    """Result of one tick of N cars. The next step may overwrite the arrays: copy what must stay.
 
-    A car that ended has already started anew: `observations` and `cars` show its new episode, the `final` ones how the
-    old one ended, with a row for each number in `ended`. Rewards, components, flags and finished laps are always those
-    of the tick.
+    A car whose episode ended has already started the next one: `observations` and `cars` show the new episode, and
+    `final_observations` and `final_cars` the end of the old one, with one row for each car number in `ended`.
+    Rewards, components, flags and finished laps always belong to the tick itself.
     """
 
     observations: Observations
@@ -106,11 +111,11 @@ class BatchStep:
 
 
 class Bridge(Protocol):
-    """One car somewhere."""
+    """One car of a local or remote simulation."""
 
     @property
     def track(self) -> Track:
-        """The track of the present episode."""
+        """Track of the current episode."""
         ...
 
     @property
@@ -119,16 +124,16 @@ class Bridge(Protocol):
         ...
 
     def reset(self, scenario: Scenario | None = None, seed: int | None = None) -> tuple[Observations, Info]:
-        """Start an episode; what is None stays as it was."""
+        """Start an episode. Without a scenario the last one is used; without a seed the random state continues."""
         ...
 
-    def step(self, action: ArrayLike) -> Step: ...
+    def step(self, action: ArrayLike) -> CarStep: ...
 
     def close(self) -> None: ...
 
 
 class Batch(Protocol):
-    """N cars somewhere, stepped together, each starting anew when its episode ends."""
+    """N cars of a local or remote simulation, stepped together; a car whose episode ends starts the next one."""
 
     @property
     def cars(self) -> NDArray[np.void]:
@@ -153,7 +158,7 @@ def reset_info(speed: float, lap: int, checkpoint: int, step_count: int) -> Info
     return {"tick": step_count, "speed": speed, "lap": lap, "checkpoint": checkpoint, "stepCount": step_count}
 
 
-def set_result(row: CarRow, action: ArrayLike, step: Step) -> None:
+def set_step_columns(row: CarRow, action: ArrayLike, step: CarStep) -> None:
     """Set the columns of a car's row that a step's request and reply carry."""
     row["action"], row["reward"] = action, step.reward
     row["components"] = [step.info[key] for key in COMPONENT_KEYS]

@@ -1,26 +1,18 @@
-"""Telemetry: the car's whole state in every reply, for those who asked for it in a reset.
+"""Schemas of the bridge's JSON messages: one msgspec struct for each request and reply.
 
-What the values of N cars can be. Compiled: with arrays it would take many times as long as sending them.
-
-What the reply to a step looks like if nothing at all is strange about it.
-
-Decoding and checking in one go takes a fraction of the time that a look at each value takes. What does not fit may
-still be right: the contract decides then, and says what is wrong.
-
-
-The contract of a racer bridge, for one car and for many."""
+Client and server encode and decode messages with them. Only the server's replies with an observation are written by
+orjson from plain dicts, because it writes float32 arrays in their shortest form. `EpisodeContract` holds the rules
+that a schema cannot express. Binary messages are in `batch_format`.
+"""
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Mapping
 from types import GenericAlias
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+import orjson
 
 from racer_env.bridge.interface import (
     COMPONENT_KEYS,
@@ -28,223 +20,324 @@ from racer_env.bridge.interface import (
     OBSERVATION_LOW,
     RESET_KEYS,
     STEP_KEYS,
-    BatchStep,
-    Bools,
-    CarColumns,
     CarRow,
+    CarStep,
     Info,
     Observations,
-    Step,
 )
-from racer_env.bridge.validation import Contract, field, number, short
+from racer_env.bridge.validation import explain, short
 from racer_env.engine import CAR, Track
-from racer_env.engine.car import MAX_SPEED
-from racer_env.engine.compiled import entry
-from racer_env.engine.rewards import camel_case
-from racer_env.errors import ContractError
-
-_COLUMNS = (
-    "x", "y", "heading", "vx", "vy", "speed", "yaw_rate", "surface", "steer", "throttle", "brake", "slip_angle", "lap",
-    "checkpoint", "lap_ticks", "step_count", "wall_contact", "stillness", "arc", "centre_distance", "last_lap_ticks",
-    "best_lap_ticks", "rays",
-)  # fmt: skip
-"""Columns of `engine.CAR` that are sent."""
-
-
-WIRE_NAMES = {name: camel_case(name) for name in _COLUMNS}
-TELEMETRY_KEYS = ("trackId", *WIRE_NAMES.values())
-_TELEMETRY_VALUES = [((CAR.names or ()).index(column), key) for column, key in WIRE_NAMES.items()]
-"""Index of a column in a row of `CAR`, and its name on the wire."""
-
-
-def telemetry_of(car: CarRow, track: Track) -> dict[str, Any]:
-    """Return the telemetry object of a car."""
-    name, values = track.circuit.id if track.circuit else "", car.item()
-    telemetry: dict[str, Any] = {"trackId": name, **{key: values[index] for index, key in _TELEMETRY_VALUES}}
-    telemetry["rays"] = telemetry["rays"].tolist()
-    return telemetry
-
-
-def car_of(telemetry: Mapping[str, Any]) -> CarRow:
-    """Return the row of a car from its telemetry. Columns that telemetry does not carry are 0."""
-    row: CarRow = np.zeros(1, CAR)[0]
-    for column, key in WIRE_NAMES.items():
-        row[column] = telemetry[key]
-    return row
-
+from racer_env.engine.car import GRIP, MAX_SPEED
+from racer_env.engine.rays import RAY_COUNT
+from racer_env.errors import BridgeError, ContractError
 
 SPEED_LIMIT = MAX_SPEED * (1.0 + 1e-9)
-NOTHING = -1
-COLUMNS = (
-    "observation", "rewards", "components", "finished_lap_ticks",
-    "speed", "lap", "checkpoint", "step_count", "stillness",
-)  # fmt: skip
-_OBSERVATION, _REWARD, _COMPONENTS, _FINISHED, _SPEED, _LAP, _CHECKPOINT, _STEP_COUNT, _STILLNESS = range(len(COLUMNS))
-
-Place = tuple[int, int]
-"""The number of a column and of a car."""
-
-
-@entry
-def wrong_value(
-    low: Any,
-    high: Any,
-    observations: Any,
-    rewards: Any,
-    components: Any,
-    finished_lap_ticks: Any,
-    speed: Any,
-    lap: Any,
-    checkpoint: Any,
-    step_count: Any,
-    stillness: Any,
-) -> Place:
-    """Where the first value is that is not finite or out of its range, or NOTHING. There are as many cars as speeds."""
-    for car in range(len(speed)):
-        for i in range(len(low)):
-            if not low[i] <= observations[car, i] <= high[i]:
-                return _OBSERVATION, car
-        if not math.isfinite(rewards[car]):
-            return _REWARD, car
-        for component in components[car]:
-            if not math.isfinite(component):
-                return _COMPONENTS, car
-        if finished_lap_ticks[car] < 0:
-            return _FINISHED, car
-        if not 0.0 <= speed[car] <= SPEED_LIMIT:
-            return _SPEED, car
-        if lap[car] < 0:
-            return _LAP, car
-        if checkpoint[car] < 0:
-            return _CHECKPOINT, car
-        if step_count[car] < 0:
-            return _STEP_COUNT, car
-        if stillness[car] < 0:
-            return _STILLNESS, car
-    return NOTHING, NOTHING
-
-
-@entry
-def wrong_move(
-    last_lap: Any,
-    last_checkpoint: Any,
-    last_step_count: Any,
-    last_stillness: Any,
-    lap: Any,
-    checkpoint: Any,
-    step_count: Any,
-    stillness: Any,
-) -> Place:
-    """Where the first counter is that cannot have moved like that in one tick, or NOTHING."""
-    for car in range(len(lap)):
-        laps, gates = lap[car] - last_lap[car], checkpoint[car] - last_checkpoint[car]
-        if laps != 0 and (laps != 1 or checkpoint[car] != 0):
-            return _LAP, car
-        if gates != 0 and gates != 1 and checkpoint[car] != 0:
-            return _CHECKPOINT, car
-        if step_count[car] != last_step_count[car] + 1:
-            return _STEP_COUNT, car
-        if stillness[car] != 0 and stillness[car] != last_stillness[car] + 1:
-            return _STILLNESS, car
-    return NOTHING, NOTHING
-
-
-COUNTER_KEYS = ("tick", "lap", "checkpoint", "stepCount", "stillnessCounter")
-LARGEST = sys.float_info.max
+"""Maximum speed that passes validation [units/s]; a server may round."""
+MAX_COORDINATE = 1e6
+"""Maximum absolute value of a position, speed or angle in telemetry."""
 
 
 def _between(low: float, high: float) -> Any:
+    """Return the schema of a number in a range. JSON has no infinite numbers, so any decoded float is finite."""
     return Annotated[float, msgspec.Meta(ge=low, le=high)]
 
 
-_Finite = _between(-LARGEST, LARGEST)
-_Observation = GenericAlias(tuple, tuple(map(_between, OBSERVATION_LOW.tolist(), OBSERVATION_HIGH.tolist())))
-_KINDS = {
-    **dict.fromkeys(COMPONENT_KEYS, _Finite),
-    **dict.fromkeys(COUNTER_KEYS, Annotated[int, msgspec.Meta(ge=0)]),
+def _rounding_to(bound: np.float32, towards: float) -> float:
+    """Return the outermost number that float32 rounds to a bound."""
+    return (float(bound) + float(np.nextafter(bound, np.float32(towards)))) / 2.0
+
+
+Observation = GenericAlias(
+    tuple,
+    tuple(
+        _between(_rounding_to(low, -np.inf), _rounding_to(high, np.inf))
+        for low, high in zip(OBSERVATION_LOW, OBSERVATION_HIGH, strict=True)
+    ),
+)
+Counter = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Coordinate = Annotated[float, msgspec.Meta(ge=-MAX_COORDINATE, le=MAX_COORDINATE)]
+Point = tuple[float, float]
+
+
+# Requests: the order of fields is the order on the wire.
+
+
+class StepRequest(msgspec.Struct, tag="step", tag_field="type", frozen=True):
+    """Advance the car by one tick with steer, throttle and brake."""
+
+    action: tuple[float, float, float]
+
+
+class ScenarioRequest(msgspec.Struct, tag_field="type", rename="camel", omit_defaults=True, frozen=True):
+    """Fields that both kinds of reset have. Everything is optional: fields left out keep their last values.
+
+    config: content of an ai-config.json, validated by `parse_config`.
+    start: ranges, validated by `parse_start`.
+    """
+
+    track_id: str | list[str] | None = None
+    config: Any = None
+    track_ids: str | list[str] | None = None
+    redraw: bool = True
+    start: Any = None
+    seed: int | None = None
+
+
+class ResetRequest(ScenarioRequest, tag="reset", frozen=True):
+    """Start an episode of one car."""
+
+    telemetry: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class BatchResetRequest(ScenarioRequest, tag="batch_reset", frozen=True):
+    """Start an episode of N cars, or of those in the mask; the reply is binary."""
+
+    num_cars: int | msgspec.UnsetType = msgspec.UNSET
+    seeds: list[int | None] | None = None
+    mask: list[bool] | None = None
+
+
+class DescribeRequest(msgspec.Struct, tag="describe", tag_field="type", frozen=True):
+    """Return the protocol version, spaces, keys, circuits, capabilities and limits."""
+
+
+class TrackRequest(msgspec.Struct, tag="track", tag_field="type", rename="camel", omit_defaults=True, frozen=True):
+    """Return the geometry of a track; by default that of the current episode."""
+
+    track_id: str | None = None
+
+
+class CloseRequest(msgspec.Struct, tag="close", tag_field="type", frozen=True):
+    """Release the environment."""
+
+
+Request = StepRequest | ResetRequest | BatchResetRequest | DescribeRequest | TrackRequest | CloseRequest
+
+REQUEST_TYPES = ("step", "reset", "batch_reset", "describe", "track", "close")
+
+
+# Replies
+
+
+class Telemetry(msgspec.Struct, rename="camel", frozen=True):
+    """State of the car after a reset or step. All fields but the first are columns of `racer_env.engine.CAR`."""
+
+    track_id: str
+    x: Coordinate
+    y: Coordinate
+    heading: Coordinate
+    vx: Coordinate
+    vy: Coordinate
+    speed: Coordinate
+    yaw_rate: Coordinate
+    surface: Annotated[int, msgspec.Meta(ge=0, le=len(GRIP) - 1)]
+    steer: Coordinate
+    throttle: Coordinate
+    brake: Coordinate
+    slip_angle: Coordinate
+    lap: Counter
+    checkpoint: Counter
+    lap_ticks: Counter
+    step_count: Counter
+    wall_contact: bool
+    stillness: Counter
+    arc: Coordinate
+    centre_distance: Coordinate
+    last_lap_ticks: Counter
+    best_lap_ticks: Counter
+    rays: Annotated[list[float], msgspec.Meta(min_length=RAY_COUNT, max_length=RAY_COUNT)]
+
+    def row(self) -> CarRow:
+        """Return the car's row. Columns that telemetry does not carry are 0."""
+        row: CarRow = np.zeros(1, CAR)[0]
+        for column in TELEMETRY_COLUMNS:
+            row[column] = getattr(self, column)
+        return row
+
+
+TELEMETRY_COLUMNS = Telemetry.__struct_fields__[1:]
+TELEMETRY_KEYS = Telemetry.__struct_encode_fields__
+_TELEMETRY_INDICES = tuple((CAR.names or ()).index(column) for column in TELEMETRY_COLUMNS)
+
+_INFO_KINDS = {
+    **dict.fromkeys(COMPONENT_KEYS, float),
+    **dict.fromkeys(("tick", "lap", "checkpoint", "stepCount", "stillnessCounter"), Counter),
     "rawSpeed": _between(0.0, SPEED_LIMIT),
     "wallContact": bool,
 }
-_Info = msgspec.defstruct("Info", [(key, _KINDS[key]) for key in STEP_KEYS], forbid_unknown_fields=True)
-_Step = msgspec.defstruct(
-    "Step",
-    [
-        ("type", Literal["step_result"]),
-        ("observation", _Observation),
-        ("reward", _Finite),
-        ("terminated", bool),
-        ("truncated", bool),
-        ("info", _Info),
-    ],
+ResetInfo = msgspec.defstruct(
+    "ResetInfo",
+    [(key, _INFO_KINDS["rawSpeed" if key == "speed" else key]) for key in RESET_KEYS],
     forbid_unknown_fields=True,
 )
-_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Step)
+StepInfo = msgspec.defstruct("StepInfo", [(key, _INFO_KINDS[key]) for key in STEP_KEYS], forbid_unknown_fields=True)
 
 
-def decode_plain_step(content: bytes) -> Any | None:
-    """The reply, with attributes named as its fields, or None if there is anything strange about it."""
+class ResetReply(msgspec.Struct, tag="reset_result", tag_field="type"):
+    """First observation of an episode."""
+
+    observation: Observation  # type: ignore[valid-type]
+    info: ResetInfo  # type: ignore[valid-type]
+    telemetry: Telemetry | None = None
+
+
+class StepReply(msgspec.Struct, tag="step_result", tag_field="type"):
+    """Result of one tick."""
+
+    observation: Observation  # type: ignore[valid-type]
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: StepInfo  # type: ignore[valid-type]
+    telemetry: Telemetry | None = None
+
+
+class BoxDescription(msgspec.Struct):
+    """A Gymnasium Box."""
+
+    shape: list[int]
+    dtype: str
+    low: list[float]
+    high: list[float]
+
+
+class CircuitName(msgspec.Struct):
+    """Id and name of a bundled circuit."""
+
+    id: str
+    name: str
+
+
+class DescribeReply(msgspec.Struct, tag="describe_result", tag_field="type", rename="camel"):
+    """Description of a server. Servers without `describe` reply with an error and have no capabilities."""
+
+    protocol: int
+    server: str
+    observation: BoxDescription
+    action: BoxDescription
+    reward_keys: list[str]
+    reset_info_keys: list[str]
+    step_info_keys: list[str]
+    telemetry_keys: list[str]
+    tracks: list[CircuitName]
+    capabilities: list[str]
+    limits: dict[str, float]
+
+
+class TrackGeometry(msgspec.Struct, rename="camel"):
+    """Geometry of a track, by the names of `racer_env.engine.Track`."""
+
+    id: str
+    name: str
+    length: float
+    start: tuple[float, float, float]
+    control_points: list[tuple[float, float, float]]
+    gates: list[list[float]]
+    inner: list[Point]
+    outer: list[Point]
+    inner_road: list[Point]
+    outer_road: list[Point]
+
+
+class TrackReply(msgspec.Struct, tag="track_result", tag_field="type"):
+    """Reply to a track request."""
+
+    track: TrackGeometry
+
+
+class CloseReply(msgspec.Struct, tag="close_result", tag_field="type"):
+    """Confirmation of a close request."""
+
+
+class ErrorReply(msgspec.Struct, tag="error", tag_field="type"):
+    """Refusal of a request: what is wrong with it."""
+
+    message: str
+
+
+Reply = TypeVar("Reply", ResetReply, StepReply, DescribeReply, TrackReply, CloseReply)
+
+
+class RefusedError(BridgeError):
+    """A server replied with an error; the connection stays usable."""
+
+
+_ENCODER = msgspec.json.Encoder()
+_REQUEST_DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+_REPLY_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (StepReply, ResetReply, DescribeReply, TrackReply, CloseReply)
+}
+
+
+def encode(message: Request | DescribeReply | TrackReply | CloseReply | ErrorReply) -> bytes:
+    return _ENCODER.encode(message)
+
+
+def decode_request(content: bytes) -> Request:
+    """Decode a client's message; raise BridgeError with what is wrong with it."""
     try:
-        return _DECODER.decode(content)
-    except ValueError:
-        return None
+        return _REQUEST_DECODER.decode(content)
+    except ValueError as error:
+        raise _request_error(content, error) from None
 
 
-_NUMERIC = ("rewards", "components")
-_WRONG_ENDS = "ended: it must list exactly the cars that are terminated or truncated"
+def decode_reply(content: bytes, kind: type[Reply]) -> Reply:
+    """Decode a server's message; raise RefusedError if it is an error, ContractError if it breaks the schema."""
+    try:
+        reply: Reply = _REPLY_DECODERS[kind].decode(content)
+    except (ValueError, RecursionError) as error:
+        raise reply_error(content, str(kind.__struct_config__.tag), error) from None
+    return reply
 
 
-class RacerContract(Contract):
-    """The contract of a racer bridge, over the course of an episode: counters only move as they can."""
+def reply_error(content: bytes, expected: str, error: Exception | None = None) -> BridgeError:
+    """Return the error for a reply that is not of the expected type or, with `error`, does not match its schema."""
+    try:
+        reply = orjson.loads(content)
+    except orjson.JSONDecodeError as problem:
+        return ContractError(f"reply: {expected} expected, got no JSON: {problem}")
+    if type(reply) is not dict:
+        return ContractError(f"reply: {expected} expected, got {short(content)}")
+    kind = reply.get("type")
+    if kind == "error":
+        return RefusedError(str(reply.get("message")))
+    if kind != expected or error is None:
+        return ContractError(f"reply: type {expected!r} expected, got {short(kind)}")
+    return ContractError(explain(error, reply))
+
+
+def telemetry_of(car: CarRow, track: Track) -> dict[str, Any]:
+    """Return the telemetry object of a car, as the server sends it."""
+    values: Any = car.item()
+    *scalars, rays = (values[index] for index in _TELEMETRY_INDICES)
+    name = track.circuit.id if track.circuit else ""
+    return dict(zip(TELEMETRY_KEYS, (name, *scalars, rays.tolist()), strict=True))
+
+
+class EpisodeContract:
+    """Rules between the replies of one episode: counters move only as they can in one tick."""
 
     def __init__(self) -> None:
-        super().__init__(OBSERVATION_LOW, OBSERVATION_HIGH)
         self._last: Info = {}
 
-    def reset_result(self, reply: Mapping[str, Any]) -> tuple[NDArray[np.float32], Info]:
-        """Observation and info of a reset."""
-        observation, info = self.observation(field(reply, "observation")), _info(reply, RESET_KEYS)
-        speed = number("info.speed", info["speed"])
-        _speed_in_range("info.speed", speed)
-        for key in ("tick", "lap", "checkpoint", "stepCount"):
-            _counter(f"info.{key}", info[key])
+    def reset(self, reply: ResetReply) -> tuple[Observations, Info]:
+        """Return observation and info of a reset."""
+        info: Info = msgspec.structs.asdict(reply.info)
         if info["stepCount"] != 0:
             raise ContractError(f"info.stepCount: 0 expected after a reset, got {info['stepCount']}")
         self._last = {**info, "stillnessCounter": 0}
-        return observation, info
+        return np.array(reply.observation, np.float32), info
 
-    def plain_step(self, content: bytes) -> Step | None:
-        """As `step_result` of what is in this JSON, in a fraction of the time.
+    def step(self, reply: StepReply) -> CarStep:
+        """Return the result of a step."""
+        info: Info = msgspec.structs.asdict(reply.info)
+        self._check_counters(info)
+        self._last = info
+        observation = np.array(reply.observation, np.float32)
+        return CarStep(observation, reply.reward, reply.terminated, reply.truncated, info)
 
-        None if it is not plainly right, and `step_result` must look at it more closely.
-        """
-        step = decode_plain_step(content)
-        if step is None:
-            return None
-        info: Info = msgspec.structs.asdict(step.info)
-        self._count(info)
-        return Step(np.array(step.observation, np.float32), step.reward, step.terminated, step.truncated, info)
-
-    def step_result(self, reply: Mapping[str, Any]) -> Step:
-        """Everything that a step gave."""
-        observation, info = self.observation(field(reply, "observation")), dict(_info(reply, STEP_KEYS))
-        for key in (*COMPONENT_KEYS, "rawSpeed"):
-            info[key] = number(f"info.{key}", info[key])
-        _speed_in_range("info.rawSpeed", info["rawSpeed"])
-        self.flag("info.wallContact", info["wallContact"])
-        for key in COUNTER_KEYS:
-            _counter(f"info.{key}", info[key])
-        step = Step(
-            observation,
-            self.reward(field(reply, "reward")),
-            self.flag("terminated", field(reply, "terminated")),
-            self.flag("truncated", field(reply, "truncated")),
-            info,
-        )
-        self._count(info)
-        return step
-
-    def _count(self, info: Info) -> None:
-        """Raise unless every counter moved as it can in one tick, and remember them."""
+    def _check_counters(self, info: Info) -> None:
+        """Raise unless every counter moved as it can in one tick."""
         last = self._last
         for key in ("tick", "stepCount"):
             if info[key] != last[key] + 1:
@@ -258,107 +351,19 @@ class RacerContract(Contract):
             raise ContractError(f"info.checkpoint: 0 expected with a new lap, got {checkpoint}")
         if still not in (0, last["stillnessCounter"] + 1):
             raise ContractError(f"info.stillnessCounter: it went from {last['stillnessCounter']} to {still}")
-        self._last = info
 
 
-class BatchContract(Contract):
-    """The contract of N cars at once."""
-
-    def __init__(self) -> None:
-        super().__init__(OBSERVATION_LOW, OBSERVATION_HIGH)
-        self._last: CarColumns | None = None
-
-    def reset_result(self, step: BatchStep, mask: Bools | None) -> BatchStep:
-        self._check_values(step, step.observations, step.cars)
-        fresh = step.cars.step_count if mask is None else step.cars.step_count[mask]
-        if fresh.any():
-            raise ContractError(f"step_count: 0 expected after a reset, got {fresh.max()}")
-        self._last = step.cars
-        return step
-
-    def step_result(self, step: BatchStep) -> BatchStep:
-        """The step, if every value of it is as it can be after the step before."""
-        if self._last is None:
-            raise ContractError("a batch step without a reset before it")
-        self._check_values(step, step.observations, step.cars)
-        over = step.terminated | step.truncated
-        if np.count_nonzero(over) != len(step.ended):
-            raise ContractError(_WRONG_ENDS)
-        if len(step.ended):
-            self._check_ends(step, over, self._last)
-        else:
-            _check_moves(self._last, step.cars)
-        self._last = step.cars
-        return step
-
-    def _check_ends(self, step: BatchStep, over: Bools, last: CarColumns) -> None:
-        """Raise unless what ended is as it can be, what started anew is at its start, and what goes on has moved."""
-        ended, going = step.ended, np.flatnonzero(~over)
-        if not np.array_equal(np.flatnonzero(over), ended):
-            raise ContractError(_WRONG_ENDS)
-        self._check_values(step, step.final_observations, step.final_cars, "final ")
-        _check_moves(last.rows(ended), step.final_cars)
-        if step.cars.step_count[ended].any():
-            raise ContractError("step_count: 0 expected where a car has started anew")
-        _check_moves(last.rows(going), step.cars.rows(going))
-
-    def _check_values(self, step: BatchStep, observations: Observations, cars: CarColumns, which: str = "") -> None:
-        column, _ = wrong_value(
-            self._low,
-            self._high,
-            observations,
-            step.rewards,
-            step.components,
-            step.finished_lap_ticks,
-            cars.speed,
-            cars.lap,
-            cars.checkpoint,
-            cars.step_count,
-            cars.stillness,
-        )
-        if column == NOTHING:
-            return
-        name = COLUMNS[column]
-        if name == "observation":
-            self.within_bounds(observations)
-        if name == "speed":
-            raise ContractError(f"{which}speed: 0 to {MAX_SPEED:g} expected")
-        raise ContractError(f"{which}{name}: {'finite numbers' if name in _NUMERIC else '0 or more'} expected")
-
-
-def _check_moves(last: CarColumns, now: CarColumns) -> None:
-    """Raise unless every counter of these cars moved as it can in one tick."""
-    column, car = wrong_move(
-        last.lap,
-        last.checkpoint,
-        last.step_count,
-        last.stillness,
-        now.lap,
-        now.checkpoint,
-        now.step_count,
-        now.stillness,
-    )
-    if column != NOTHING:
-        raise ContractError(f"{COLUMNS[column]}: car {car} cannot have moved like that in one tick")
-
-
-def _info(reply: Mapping[str, Any], keys: tuple[str, ...]) -> Info:
-    info = field(reply, "info")
-    if type(info) is not dict:
-        raise ContractError(f"info: an object expected, got {short(info)}")
-    if info.keys() != set(keys):
-        for key in keys:
-            field(info, key)
-        raise ContractError(f"info: unknown key {next(key for key in info if key not in keys)!r}")
-    return info
-
-
-def _counter(name: str, value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ContractError(f"{name}: a whole number from 0 expected, got {short(value)}")
-    return value
-
-
-def _speed_in_range(name: str, speed: float) -> None:
-    if not 0.0 <= speed <= SPEED_LIMIT:
-        raise ContractError(f"{name}: 0 to {MAX_SPEED:g} expected, got {speed}")
+def _request_error(content: bytes, error: ValueError) -> BridgeError:
+    try:
+        request = orjson.loads(content)
+    except orjson.JSONDecodeError as problem:
+        return BridgeError(f"not JSON: {problem}")
+    if not isinstance(request, dict):
+        return BridgeError("a message must be a JSON object with a type")
+    kind = request.get("type")
+    if kind not in REQUEST_TYPES:
+        return BridgeError(f"unknown message type {short(kind)}; known: {', '.join(REQUEST_TYPES)}")
+    if kind == "step":
+        action = short(request.get("action"))
+        return BridgeError(f"action: 3 finite numbers expected (steer, throttle, brake), got {action}")
+    return BridgeError(explain(error, request))

@@ -1,10 +1,4 @@
-"""How long things took, in a few numbers and little memory.
-
-Where a server can be reached, and how it takes that place.
-
-Who may connect to a bridge server.
-
-How a server begins and ends, whatever it serves."""
+"""Parts that network servers share: address and listener, access policy, start and stop, latency statistics."""
 
 from __future__ import annotations
 
@@ -25,49 +19,22 @@ from urllib.parse import parse_qs, urlsplit
 
 from racer_env.errors import BridgeError, RacerError
 
-
-class Latencies:
-    """Durations, counted in steps of about a fifth of an octave: percentiles are right to 15 %."""
-
-    _PER_OCTAVE = 5
-    _OCTAVES = 40
-
-    def __init__(self) -> None:
-        self._counts = [0] * (self._PER_OCTAVE * self._OCTAVES)
-        self._total = self._number = self._longest = 0
-
-    def add(self, nanoseconds: int) -> None:
-        """One more."""
-        self._number += 1
-        self._total += nanoseconds
-        self._longest = max(self._longest, nanoseconds)
-        step = int(math.log2(max(nanoseconds, 1)) * self._PER_OCTAVE)
-        self._counts[min(step, len(self._counts) - 1)] += 1
-
-    def percentile(self, percent: float) -> float:
-        """Nanoseconds that so many per cent took at most."""
-        wanted, seen = self._number * percent / 100.0, 0
-        for step, count in enumerate(self._counts):
-            seen += count
-            if count and seen >= wanted:
-                return min(float(2.0 ** ((step + 1) / self._PER_OCTAVE)), float(self._longest))
-        return 0.0
-
-    def summary(self) -> dict[str, float]:
-        """For a log line, in microseconds."""
-        mean = self._total / self._number if self._number else 0.0
-        values = {"mean": mean, "p50": self.percentile(50), "p99": self.percentile(99), "max": float(self._longest)}
-        return {f"{name}_us": round(value / 1000.0, 1) for name, value in values.items()}
-
-
 BACKLOG = 512
-"""Connections that may wait to be accepted."""
-RECEIVE_BUFFER = 16 * 1024
-"""Bytes that a client may send ahead of what is read, more or less: the operating system has its own idea of it."""
+"""Maximum number of connections that wait to be accepted."""
+RECEIVE_BUFFER_SIZE = 16 * 1024
+"""Requested size of a connection's receive buffer [bytes]; limits what a client can send ahead."""
+SWITCH_INTERVAL = 0.0005
+"""Thread switch interval [s]: the longest time for which a busy thread holds up the connections."""
+
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+Refusal = tuple[HTTPStatus, str]
+"""HTTP status and reason of a refused connection."""
 
 
 @dataclass(frozen=True)
-class Address:
+class ServerAddress:
+    """Host and port of a server."""
+
     host: str = "127.0.0.1"
     port: int = 9876
 
@@ -75,32 +42,33 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class PortTakenError(BridgeError):
-    """Somebody else listens there."""
+class PortInUseError(BridgeError):
+    """Another program listens on the port."""
 
 
-def listen_on(address: Address) -> socket.socket:
+def open_listener(address: ServerAddress) -> socket.socket:
+    """Return a listening socket; connections inherit its options."""
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise PortTakenError(f"port {address.port} on {address.host} is taken") from None
+            raise PortInUseError(f"port {address.port} on {address.host} is taken") from None
         raise BridgeError(f"cannot listen on {address}: {error.strerror or error}") from None
     except OverflowError:
         raise BridgeError(f"a port is a number from 0 to 65535, not {address.port}") from None
     except UnicodeError:
         raise BridgeError(f"cannot listen on {address}: no host can have such a name") from None
-    for option, value in ((socket.SO_RCVBUF, RECEIVE_BUFFER), (socket.SO_KEEPALIVE, 1)):
-        listener.setsockopt(socket.SOL_SOCKET, option, value)  # connections inherit them
+    for option, value in ((socket.SO_RCVBUF, RECEIVE_BUFFER_SIZE), (socket.SO_KEEPALIVE, 1)):
+        listener.setsockopt(socket.SOL_SOCKET, option, value)
     return listener
 
 
-def free_port(address: Address) -> int:
-    """A port that nobody listens on: if possible, one of the next."""
+def find_free_port(address: ServerAddress) -> int:
+    """Return a free port, preferably one just above that of the address."""
     for port in (*range(address.port + 1, min(address.port + 100, 65536)), 0):
         try:
-            with listen_on(Address(address.host, port)) as listener:
+            with open_listener(ServerAddress(address.host, port)) as listener:
                 found: int = listener.getsockname()[1]
                 return found
         except BridgeError:
@@ -108,11 +76,8 @@ def free_port(address: Address) -> int:
     return 0
 
 
-Refusal = tuple[HTTPStatus, str]
-
-
 def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine can reach a host name or address."""
+    """Return whether only programs on this machine can reach a host name or address."""
     if host == "localhost":
         return True
     try:
@@ -121,20 +86,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class Access:
-    """Programs on this machine may connect; anyone else needs the token, and pages in a browser may not at all.
+class AccessPolicy:
+    """Rules for who may connect: programs on this machine, other machines with the token, no web pages.
 
-    A browser tells which page a connection is for, in `Origin`, and lets any page connect to anything. Other programs
-    send no Origin, or the address of the server itself.
+    A browser lets any page connect to any address and names the page in `Origin`. Other programs send no Origin, or
+    the address of the server itself.
     """
 
     def __init__(self, host: str, token: str | None) -> None:
         if not is_loopback(host) and not token:
-            raise BridgeError(f"{host} can be reached by others: choose a token for them, --token SECRET")
+            raise BridgeError(f"{host} can be reached from other machines: set a token with --token SECRET")
         self._token = _bytes(token) if token else None
 
     def refusal(self, target: str, headers: Mapping[str, str]) -> Refusal | None:
-        """Why a request to upgrade is refused, with its HTTP status; None to let it in."""
+        """Return why an upgrade request is refused; None if it is accepted."""
         path, _, query = target.partition("?")
         if path != "/":
             return HTTPStatus.NOT_FOUND, "the bridge is at /"
@@ -153,7 +118,7 @@ class Access:
             same = bool(url.hostname) and (url.hostname, url.port) == (host.hostname, host.port)
         except ValueError:
             return False
-        # A name that someone else's DNS points at this machine is no loopback name: a token must do there.
+        # Any domain can resolve to this machine: without a token, only loopback names count as the server's own.
         return same and (self._token is not None or is_loopback(url.hostname or ""))
 
     def _has_token(self, query: str, headers: Mapping[str, str]) -> bool:
@@ -164,66 +129,62 @@ class Access:
 
 
 def _bytes(secret: str) -> bytes:
-    """As it was typed or sent, whether that was UTF-8 or not."""
+    """Return the original bytes of a secret, which need not be valid UTF-8."""
     return secret.encode("utf-8", "surrogateescape")
 
 
-SWITCH_INTERVAL = 0.0005
-"""Seconds for which another thread, that builds a track or draws, may hold up the connections, at a time."""
-
-LoopFactory = Callable[[], asyncio.AbstractEventLoop]
-
-
 class Server(ABC):
-    """Serves at an address until it is told to stop."""
+    """A server that listens at an address until `stop` is called."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self.address = address
         self._stopped = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: socket.socket | None = None
 
     def listen(self) -> socket.socket:
-        """Take the port. Whoever connects from now on waits for `serve`."""
+        """Open the port. Clients that connect before `serve` wait."""
         try:
-            self._listener = listen_on(self.address)
-        except PortTakenError as error:
-            port = free_port(self.address)
+            self._listener = open_listener(self.address)
+        except PortInUseError as error:
+            port = find_free_port(self.address)
             raise BridgeError(f"{error}; {port} is free: --port {port}") from None
-        self.address = Address(self.address.host, self._listener.getsockname()[1])
+        self.address = ServerAddress(self.address.host, self._listener.getsockname()[1])
         return self._listener
 
-    async def serve(self, started: Callable[[Address], None] = lambda address: None) -> None:
-        """Listen, say so, and return when `stop` was called and everyone was told."""
+    async def serve(self, started: Callable[[ServerAddress], None] = lambda address: None) -> None:
+        """Listen, call `started`, and return when `stop` was called and all connections are closed."""
         listener = self._listener or self.listen()
         self._loop = asyncio.get_running_loop()
         await self._serve(listener, started)
 
     def stop(self) -> None:
-        """End `serve`, also before it has begun; from any thread, and from a signal handler."""
+        """End `serve`, even before it has begun. Safe to call from any thread and from a signal handler."""
         if self._loop is None:
             self._stopped.set()
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stopped.set)
 
     @abstractmethod
-    async def _serve(self, listener: socket.socket, started: Callable[[Address], None]) -> None:
-        """Say that it has started, and serve until `_stopped` is set. Closes the listener."""
+    async def _serve(self, listener: socket.socket, started: Callable[[ServerAddress], None]) -> None:
+        """Call `started`, serve until `_stopped` is set, and close the listener."""
 
 
-def run_server(server: Server, started: Callable[[Address], None], make_loop: LoopFactory | None = None) -> None:
+def run_server(server: Server, started: Callable[[ServerAddress], None], make_loop: LoopFactory | None = None) -> None:
     """Serve until SIGINT or SIGTERM."""
-    with ended_by_signals(server.stop), asyncio.Runner(loop_factory=make_loop) as runner:
+    with stop_on_signals(server.stop), asyncio.Runner(loop_factory=make_loop) as runner:
         runner.run(server.serve(started))
 
 
 @contextmanager
-def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM call this, which ends what is done meanwhile. Terminals and wrappers like to send several of
-    them: the process that was told to end by the first ignores the others."""
+def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` on SIGINT and SIGTERM, which must end the body of the context.
+
+    Terminals and wrappers often send several signals: after the first, the process ignores the others.
+    """
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        end()
+        stop()
 
     handlers = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -235,7 +196,7 @@ def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
 
 
 def uvloop_factory() -> LoopFactory:
-    """What makes loops of uvloop, where it is installed."""
+    """Return the loop factory of uvloop; raise if it is not installed."""
     try:
         import uvloop as fast
     except ImportError:
@@ -243,3 +204,36 @@ def uvloop_factory() -> LoopFactory:
             "uvloop is not installed: pip install uvloop (not on Windows), or leave --uvloop out"
         ) from None
     return fast.new_event_loop
+
+
+class LatencyHistogram:
+    """Histogram of durations with five bins per octave: percentiles are accurate to 15 %."""
+
+    _BINS_PER_OCTAVE = 5
+    _OCTAVES = 40
+
+    def __init__(self) -> None:
+        self._counts = [0] * (self._BINS_PER_OCTAVE * self._OCTAVES)
+        self._total = self._number = self._longest = 0
+
+    def add(self, nanoseconds: int) -> None:
+        self._number += 1
+        self._total += nanoseconds
+        self._longest = max(self._longest, nanoseconds)
+        bin_ = int(math.log2(max(nanoseconds, 1)) * self._BINS_PER_OCTAVE)
+        self._counts[min(bin_, len(self._counts) - 1)] += 1
+
+    def percentile(self, percent: float) -> float:
+        """Return the duration that `percent` of all durations do not exceed [ns]."""
+        wanted, seen = self._number * percent / 100.0, 0
+        for bin_, count in enumerate(self._counts):
+            seen += count
+            if count and seen >= wanted:
+                return min(float(2.0 ** ((bin_ + 1) / self._BINS_PER_OCTAVE)), float(self._longest))
+        return 0.0
+
+    def summary(self) -> dict[str, float]:
+        """Return mean, median, 99th percentile and maximum [µs] for a log line."""
+        mean = self._total / self._number if self._number else 0.0
+        values = {"mean": mean, "p50": self.percentile(50), "p99": self.percentile(99), "max": float(self._longest)}
+        return {f"{name}_us": round(value / 1000.0, 1) for name, value in values.items()}

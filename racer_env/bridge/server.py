@@ -1,6 +1,4 @@
-"""One client of the bridge server: frames in, replies out, nobody else kept waiting.
-
-The bridge server: who is let in, and who must go. See `connection` for what it does for a client."""
+"""The bridge server: accepts WebSocket connections and answers their messages, one session per connection."""
 
 from __future__ import annotations
 
@@ -30,36 +28,119 @@ from picows import (
 
 from racer_env.bridge.batch_format import MAGIC
 from racer_env.bridge.interface import DEFAULT_TRACK
-from racer_env.bridge.net import BACKLOG, SWITCH_INTERVAL, Access, Address, Latencies, Server
-from racer_env.bridge.session import Limits, Session
-from racer_env.bridge.track_cache import TrackBuilder, TrackNotBuiltError, TrackShelf
+from racer_env.bridge.net import BACKLOG, SWITCH_INTERVAL, AccessPolicy, LatencyHistogram, Server, ServerAddress
+from racer_env.bridge.session import ServerLimits, Session
+from racer_env.bridge.track_cache import TrackBuilder, TrackCache, TrackNotBuiltError
 from racer_env.engine import Track
 from racer_env.errors import RacerError
 
 log = logging.getLogger("racer_env.bridge")
 
-WATERMARK = 256 * 1024
-"""Bytes of unread replies after which nothing more is read from a client until it reads."""
+MAX_UNREAD_REPLIES = 256 * 1024
+"""Size of unread replies [bytes] after which the server stops reading from a client."""
+HANDSHAKE_TIMEOUT = 5.0
+"""Maximum duration of a WebSocket handshake [s]."""
+SHUTDOWN_TIMEOUT = 0.4
+"""Time that clients have to answer a close frame when the server stops [s]."""
 INTERNAL_ERROR = "internal error: the bridge's log has the details"
 
 _DATA = frozenset((WSMsgType.TEXT, WSMsgType.BINARY))
 
 
-class Connection(WSListener):
-    """One client.
+class BridgeServer(Server):
+    """Serves bridge sessions until `stop` is called."""
 
-    Its messages are answered in their order, one in each turn of the loop, so that a client who sends many at once
-    delays nobody else. Those that must wait, for their turn, for a track, or because the client does not read its
-    replies, are few: nothing more is read until they are answered.
+    def __init__(self, address: ServerAddress, token: str | None = None, limits: ServerLimits | None = None) -> None:
+        super().__init__(address)
+        self._limits = limits or ServerLimits()
+        self._access = AccessPolicy(address.host, token)
+        self._tracks = TrackCache()
+        self._connections: set[ServerConnection] = set()
+
+    async def _serve(self, listener: socket.socket, started: Callable[[ServerAddress], None]) -> None:
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        self._builder = TrackBuilder(self._tracks)
+        self._builder.submit(DEFAULT_TRACK)  # most clients need it first
+        server = await ws_create_server(
+            self._admit,
+            sock=listener,
+            backlog=BACKLOG,
+            websocket_handshake_timeout=HANDSHAKE_TIMEOUT,
+            enable_auto_pong=False,
+            max_frame_size=self._limits.frame_bytes,
+        )
+        idle_check = asyncio.create_task(self._close_idle_connections())
+        try:
+            started(self.address)
+            await self._stopped.wait()
+        finally:
+            idle_check.cancel()
+            server.close()
+            await self._close_connections()
+            self._builder.close()
+
+    def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
+        refusal = self._access.refusal(request.path.decode("latin-1"), request.headers)
+        if refusal is None and len(self._connections) >= self._limits.connections:
+            refusal = (
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"{self._limits.connections} clients are connected, which is the limit",
+            )
+        if refusal is None:
+            return ServerConnection(self._tracks, self._builder, self._limits, self._connections)
+        status, reason = refusal
+        log.warning(log_line("refused", status=status.value, reason=reason))
+        response = WSUpgradeResponse.create_error_response(status, reason.encode())
+        return WSUpgradeResponseWithListener(response, None)
+
+    async def _close_idle_connections(self) -> None:
+        """Close connections that are silent for too long, and drop those that do not answer a close frame."""
+        closing: set[ServerConnection] = set()
+        while True:
+            await asyncio.sleep(min(1.0, self._limits.idle_seconds / 4.0))
+            for connection in closing & self._connections:
+                connection.drop()
+            for connection in list(self._connections):
+                if connection.silent_seconds > self._limits.idle_seconds:
+                    connection.end(WSCloseCode.GOING_AWAY, f"silent for {self._limits.idle_seconds:g} s")
+            closing = {connection for connection in self._connections if connection.is_closing}
+
+    async def _close_connections(self) -> None:
+        for connection in list(self._connections):
+            connection.end(WSCloseCode.GOING_AWAY, "the bridge is shutting down")
+        await self._wait_for_disconnects()
+        for connection in list(self._connections):
+            connection.drop()
+        await self._wait_for_disconnects()
+
+    async def _wait_for_disconnects(self) -> None:
+        assert self._loop is not None
+        deadline = self._loop.time() + SHUTDOWN_TIMEOUT
+        while self._connections and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+
+
+class ServerConnection(WSListener):
+    """Connection of one client.
+
+    Messages are answered in order, one per turn of the event loop, so that a client that sends many at once does not
+    delay the others. Messages may have to wait for their turn, for a track, or until the client reads its replies.
+    Nothing more is read meanwhile, so only a few of them queue up.
     """
 
-    def __init__(self, tracks: TrackShelf, builder: TrackBuilder, limits: Limits, connected: set[Connection]) -> None:
+    def __init__(
+        self,
+        tracks: TrackCache,
+        builder: TrackBuilder,
+        limits: ServerLimits,
+        connections: set[ServerConnection],
+    ) -> None:
         super().__init__()
         self._builder = builder
         self._limits = limits
-        self._connected = connected
+        self._connections = connections
         self._session = Session(tracks, limits)
-        self._latencies = Latencies()
+        self._latencies = LatencyHistogram()
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[WSMsgType, bytes]] = deque()
         self._turn_is_due = False
@@ -68,12 +149,12 @@ class Connection(WSListener):
         self._replies_unread = False
         self._parts: bytearray | None = None
         self._parts_kind = WSMsgType.TEXT
-        self._connected_at = self._last_heard = time.monotonic()
+        self._connected_at = self._last_received = time.monotonic()
 
     @property
     def silent_seconds(self) -> float:
-        """How long nothing came from a client who does not wait for us."""
-        return 0.0 if self._building else time.monotonic() - self._last_heard
+        """Time since the last message [s]; 0 while the client waits for a track."""
+        return 0.0 if self._building else time.monotonic() - self._last_received
 
     @property
     def is_closing(self) -> bool:
@@ -82,21 +163,21 @@ class Connection(WSListener):
     def on_ws_connected(self, transport: WSTransport) -> None:
         self._transport = transport
         self._socket = transport.underlying_transport
-        self._socket.set_write_buffer_limits(high=WATERMARK)
-        peer = self._socket.get_extra_info("peername")  # None if it is gone already
+        self._socket.set_write_buffer_limits(high=MAX_UNREAD_REPLIES)
+        peer = self._socket.get_extra_info("peername")  # None if it has disconnected already
         self._peer = "{}:{}".format(*peer[:2]) if peer else "unknown"
-        self._connected.add(self)
+        self._connections.add(self)
         log.debug(log_line("connected", peer=self._peer))
 
     def on_ws_disconnected(self, transport: WSTransport) -> None:
-        self._connected.discard(self)
+        self._connections.discard(self)
         self._waiting.clear()
         if self._building is not None:
             self._building.cancel()
         counts = asdict(self._session.counts)
         self._session.close()
         seconds = round(time.monotonic() - self._connected_at, 3)
-        why = _ending(transport)
+        why = _close_reason(transport)
         log.info(log_line("closed", peer=self._peer, why=why, seconds=seconds, **counts, **self._latencies.summary()))
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
@@ -105,7 +186,7 @@ class Connection(WSListener):
             if kind == WSMsgType.CLOSE:
                 transport.disconnect()
             return
-        self._last_heard = time.monotonic()
+        self._last_received = time.monotonic()
         if frame.rsv1 or frame.rsv2 or frame.rsv3:
             self.end(WSCloseCode.PROTOCOL_ERROR, "reserved bits are set, but no extension was agreed")
         elif kind == WSMsgType.CONTINUATION or not frame.fin or (self._parts is not None and kind in _DATA):
@@ -119,20 +200,21 @@ class Connection(WSListener):
 
     def resume_writing(self) -> None:
         self._replies_unread = False
-        self._let_others_go_first()
+        self._yield_turn()
 
     def end(self, code: WSCloseCode, why: str) -> None:
-        """Send a close frame, and close when the client has answered it."""
+        """Send a close frame; the connection closes when the client answers it."""
         if not self.is_closing:
             self._transport.send_close(code, why.encode())
             self._waiting.clear()
             self._socket.resume_reading()
 
     def drop(self) -> None:
+        """Close without a handshake."""
         self._transport.disconnect(False)
 
-    def _assemble(self, kind: WSMsgType, part: bytes, is_last: bool, is_alone: bool) -> None:
-        """Put a message together that comes in several frames."""
+    def _assemble(self, kind: WSMsgType, part: bytes, is_last: bool, is_last_in_buffer: bool) -> None:
+        """Collect the frames of a fragmented message."""
         if (kind == WSMsgType.CONTINUATION) != (self._parts is not None):
             self.end(WSCloseCode.PROTOCOL_ERROR, "frames of a message out of order")
             return
@@ -143,28 +225,28 @@ class Connection(WSListener):
             self.end(WSCloseCode.MESSAGE_TOO_BIG, f"a message may have {self._limits.frame_bytes} bytes")
         elif is_last:
             message, self._parts = bytes(self._parts), None
-            self._receive(self._parts_kind, message, is_alone)
+            self._receive(self._parts_kind, message, is_last_in_buffer)
         else:
-            self._let_others_go_first()
+            self._yield_turn()
 
-    def _receive(self, kind: WSMsgType, message: bytes, is_alone: bool) -> None:
-        """Answer at once if nobody can be kept waiting by that, else later."""
+    def _receive(self, kind: WSMsgType, message: bytes, is_last_in_buffer: bool) -> None:
+        """Answer a message at once if it is the only one, else queue it."""
         may_answer = self._building is None or kind not in _DATA
-        if is_alone and may_answer and not self._waiting and not self._replies_unread:
+        if is_last_in_buffer and may_answer and not self._waiting and not self._replies_unread:
             self._answer(kind, message)
         else:
             self._waiting.append((kind, message))
-            self._let_others_go_first()
+            self._yield_turn()
 
-    def _let_others_go_first(self) -> None:
-        """Read and answer nothing more in this turn of the loop."""
+    def _yield_turn(self) -> None:
+        """Read and answer nothing more in this turn of the event loop."""
         self._socket.pause_reading()
         if not self._turn_is_due:
             self._turn_is_due = True
             self._loop.call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
-        """Read on if nothing waits, else answer the next message, unless something other must happen first."""
+        """Answer the next queued message, or resume reading if there is none."""
         self._turn_is_due = False
         if self._replies_unread:
             return
@@ -172,7 +254,7 @@ class Connection(WSListener):
             self._socket.resume_reading()
         elif self._building is None:
             self._answer(*self._waiting.popleft())
-            self._let_others_go_first()
+            self._yield_turn()
 
     def _answer(self, kind: WSMsgType, message: bytes) -> None:
         if kind in _DATA:
@@ -180,8 +262,8 @@ class Connection(WSListener):
         elif kind == WSMsgType.PING:
             self._transport.send_pong(message)
         elif kind == WSMsgType.CLOSE:
-            goodbye = self._transport.close_handshake.recv
-            self._transport.send_close((goodbye and goodbye.code) or WSCloseCode.OK)
+            received = self._transport.close_handshake.recv
+            self._transport.send_close((received and received.code) or WSCloseCode.OK)
             self._transport.disconnect()
 
     def _reply_to(self, kind: WSMsgType, message: bytes) -> None:
@@ -207,44 +289,45 @@ class Connection(WSListener):
             log.debug(log_line("message", peer=self._peer, request=_excerpt(message), reply=_excerpt(reply)))
 
     def _build(self, name: str, kind: WSMsgType, message: bytes) -> None:
-        """Have a track built, then try again to answer the message. One at a time: others order some, too."""
+        """Build a track, then answer the message again. One track at a time, so that other clients get their turn."""
 
-        def built(order: asyncio.Future[Track]) -> None:
+        def on_built(job: asyncio.Future[Track]) -> None:
             self._building = None
-            if order.cancelled():
+            if job.cancelled():
                 return
-            self._last_heard = time.monotonic()
-            problem = order.exception()
+            self._last_received = time.monotonic()
+            problem = job.exception()
             if problem is None:
-                self._built.append(order.result())
+                self._built.append(job.result())
                 self._reply_to(kind, message)
             else:
-                self._send(message, self._session.refusal(_what_to_say(problem)))
-            self._let_others_go_first()
+                self._send(message, self._session.refusal(_error_message(problem)))
+            self._yield_turn()
 
-        self._building = asyncio.wrap_future(self._builder.order(name))
-        self._building.add_done_callback(built)
+        self._building = asyncio.wrap_future(self._builder.submit(name))
+        self._building.add_done_callback(on_built)
 
 
-def _what_to_say(error: BaseException) -> str:
+def _error_message(error: BaseException) -> str:
+    """Return the message of a RacerError; log any other error and return a general message."""
     if isinstance(error, RacerError):
         return str(error)
     log.error(log_line("internal error"), exc_info=error)
     return INTERNAL_ERROR
 
 
-def _ending(transport: WSTransport) -> str:
-    """Why a connection ended, for the log."""
-    goodbyes = transport.close_handshake
-    if goodbyes is None:
+def _close_reason(transport: WSTransport) -> str:
+    """Return why a connection was closed, for the log."""
+    handshake = transport.close_handshake
+    if handshake is None:
         return "connection lost"
-    if goodbyes.sent is None or goodbyes.recv_then_sent:
+    if handshake.sent is None or handshake.recv_then_sent:
         return "client closed"
-    return goodbyes.sent.reason
+    return handshake.sent.reason
 
 
 def log_line(event: str, **values: Any) -> str:
-    """A log line that programs can read too."""
+    """Return a log line as JSON."""
     return orjson.dumps({"event": event, **values}, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
@@ -252,82 +335,3 @@ def _excerpt(message: bytes) -> str:
     if message.startswith(MAGIC):
         return f"binary, {len(message)} bytes"
     return message[:500].decode(errors="replace")
-
-
-HANDSHAKE_SECONDS = 5.0
-FAREWELL_SECONDS = 0.4
-"""How long clients have to answer a close frame when the server ends."""
-
-
-class BridgeServer(Server):
-    """Serves bridges until it is told to stop."""
-
-    def __init__(self, address: Address, token: str | None = None, limits: Limits | None = None) -> None:
-        super().__init__(address)
-        self._limits = limits or Limits()
-        self._access = Access(address.host, token)
-        self._tracks = TrackShelf()
-        self._connections: set[Connection] = set()
-
-    async def _serve(self, listener: socket.socket, started: Callable[[Address], None]) -> None:
-        sys.setswitchinterval(SWITCH_INTERVAL)
-        self._builder = TrackBuilder(self._tracks)
-        self._builder.order(DEFAULT_TRACK)  # most clients want it first: have it before they ask
-        server = await ws_create_server(
-            self._admit,
-            sock=listener,
-            backlog=BACKLOG,
-            websocket_handshake_timeout=HANDSHAKE_SECONDS,
-            enable_auto_pong=False,
-            max_frame_size=self._limits.frame_bytes,
-        )
-        watch = asyncio.create_task(self._watch())
-        try:
-            started(self.address)
-            await self._stopped.wait()
-        finally:
-            watch.cancel()
-            server.close()
-            await self._farewell()
-            self._builder.close()
-
-    def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
-        refusal = self._access.refusal(request.path.decode("latin-1"), request.headers)
-        if refusal is None and len(self._connections) >= self._limits.connections:
-            refusal = (
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                f"{self._limits.connections} clients are connected, which is the limit",
-            )
-        if refusal is None:
-            return Connection(self._tracks, self._builder, self._limits, self._connections)
-        status, reason = refusal
-        log.warning(log_line("refused", status=status.value, reason=reason))
-        response = WSUpgradeResponse.create_error_response(status, reason.encode())
-        return WSUpgradeResponseWithListener(response, None)
-
-    async def _watch(self) -> None:
-        """Close who is silent for too long, and drop who does not take note of a close frame."""
-        closing: set[Connection] = set()
-        while True:
-            await asyncio.sleep(min(1.0, self._limits.idle_seconds / 4.0))
-            for connection in closing & self._connections:
-                connection.drop()
-            for connection in list(self._connections):
-                if connection.silent_seconds > self._limits.idle_seconds:
-                    connection.end(WSCloseCode.GOING_AWAY, f"silent for {self._limits.idle_seconds:g} s")
-            closing = {connection for connection in self._connections if connection.is_closing}
-
-    async def _farewell(self) -> None:
-        for connection in list(self._connections):
-            connection.end(WSCloseCode.GOING_AWAY, "the bridge is shutting down")
-        await self._all_gone()
-        for connection in list(self._connections):
-            connection.drop()
-        await self._all_gone()
-
-    async def _all_gone(self) -> None:
-        """Wait until nobody is connected, but not for long."""
-        assert self._loop is not None
-        patience = self._loop.time() + FAREWELL_SECONDS
-        while self._connections and self._loop.time() < patience:
-            await asyncio.sleep(0.01)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from racer_env.bridge.client import BridgeClient
 from racer_env.bridge.embedded import EmbeddedBridge
-from racer_env.bridge.interface import CarRow, Info, Observations, Scenario, Step, set_result
+from racer_env.bridge.interface import CarRow, CarStep, Info, Observations, Scenario, set_step_columns
 from racer_env.engine import Track
 
 TOLERANCE = 1e-4
@@ -51,24 +51,18 @@ class ShadowCar:
         self._row = self._copy.car
         self._compare(0, expected, observation)
 
-    def step(self, action: ArrayLike, result: Step) -> None:
+    def step(self, action: ArrayLike, result: CarStep) -> None:
         """Advance the copy by one tick; the server returned this result for the same action."""
         before, expected = self.car, self._copy.step(action)
         self._compare(expected.info["stepCount"], expected.observation, result.observation)
         self._row = row = self._copy.car
-        set_result(row, action, result)
+        set_step_columns(row, action, result)
         if not self.in_sync:
             info, ticks = result.info, before["lap_ticks"] + 1
             row["speed"], row["wall_contact"] = info["rawSpeed"], info["wallContact"]
             row["lap"], row["checkpoint"] = info["lap"], info["checkpoint"] % len(self.track.gates)
             finished = info["lap"] != before["lap"]
             row["finished_lap_ticks"], row["lap_ticks"] = (ticks, 0) if finished else (0, ticks)
-
-    def report(self) -> str:
-        """Describe the state of the copy in one line."""
-        if self.in_sync:
-            return f"in sync, largest deviation {self.largest_deviation:.1g}"
-        return f"out of sync since tick {self.out_of_sync_since}"
 
     def _compare(self, tick: int, expected: Observations, received: Observations) -> None:
         if not self.in_sync:
@@ -102,7 +96,7 @@ class ShadowedClient:
         self.shadow.reset(self._scenario, observation)
         return observation, info
 
-    def step(self, action: ArrayLike) -> Step:
+    def step(self, action: ArrayLike) -> CarStep:
         result = self._client.step(action)
         self.shadow.step(action, result)
         return result

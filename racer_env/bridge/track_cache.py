@@ -1,4 +1,4 @@
-"""The tracks that a server has built, within bounds: clients choose them, so they must not fill the memory."""
+"""Cache of the tracks that a server has built. Clients choose the tracks, so the cache is bounded."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from racer_env.engine.circuits import build_named
 from racer_env.engine.random_circuits import PREFIX, parse_random_name
 from racer_env.errors import BridgeError, CircuitError
 
-LONGEST_NAME = 80
+MAX_NAME_LENGTH = 80
+"""Maximum length of a track id [characters]."""
 
 
 class TrackNotBuiltError(Exception):
-    """These tracks exist but must be built first, which takes too long to do while others wait."""
+    """Tracks exist but are not built yet; building takes too long to do it while other clients wait."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         super().__init__(names)
         self.names = names
 
 
-class TrackShelf:
-    """Tracks by id, each built once and shared by all who drive on it. Bundled ones stay for good.
+class TrackCache:
+    """Tracks by id, each built once and shared by all sessions. Bundled tracks are never evicted.
 
-    kept: so many others stay although nobody drives on them.
-    limit: so many may be in use at once.
+    kept: maximum number of other tracks that are kept while no session uses them.
+    limit: maximum number of tracks in use.
     """
 
     def __init__(self, kept: int = 16, limit: int = 128) -> None:
@@ -40,7 +41,7 @@ class TrackShelf:
         self._recent: OrderedDict[str, Track] = OrderedDict()
 
     def ready(self, names: tuple[str, ...]) -> list[Track]:
-        """The tracks, or TrackNotBuiltError with those to give to `build`."""
+        """Return tracks that are built; raise TrackNotBuiltError with those that must be passed to `build`."""
         found = [self._alive.get(name) for name in names]
         missing = tuple(dict.fromkeys(name for name, track in zip(names, found, strict=True) if track is None))
         if missing:
@@ -52,26 +53,28 @@ class TrackShelf:
         return found  # type: ignore[return-value]
 
     def build(self, name: str) -> Track:
-        """Build a track: the slow part. Hold on to it until `ready` was asked for it."""
+        """Build a track, which is slow. The caller must hold it until `ready` has returned it."""
         track = self._alive.get(name)
         if track is None:
             if len(self._alive) >= self._limit:
-                raise BridgeError(f"the bridge holds {self._limit} circuits already: drive on one of those, or later")
+                raise BridgeError(
+                    f"the bridge holds {self._limit} circuits already: use one of those, or try again later"
+                )
             self._check(name)
             track = build_named(name)
-            assert track.tables, "built on first sight: here, where nobody waits"
+            assert track.tables, "built here on first access, not when a client waits"
             self._alive[name] = track
             if name in self._bundled:
                 self._held[name] = track
         return track
 
     def _check(self, name: str) -> None:
-        """By id only: a name that comes over the wire is never looked for among files."""
+        """Raise unless a name is a bundled circuit or a random one; names from the wire are never file paths."""
         if name in self._bundled:
             return
-        if not name.startswith(PREFIX) or len(name) > LONGEST_NAME:
+        if not name.startswith(PREFIX) or len(name) > MAX_NAME_LENGTH:
             known = ", ".join(sorted(self._bundled))
-            raise CircuitError(f"unknown track {name[:LONGEST_NAME]!r}; known: {known}, {PREFIX}SEED")
+            raise CircuitError(f"unknown track {name[:MAX_NAME_LENGTH]!r}; known: {known}, {PREFIX}SEED")
         parse_random_name(name)
 
     def _keep(self, name: str, track: Track) -> None:
@@ -84,32 +87,32 @@ class TrackShelf:
 
 
 class TrackBuilder:
-    """Builds tracks for a shelf one after the other, beside those who wait for them.
+    """Worker thread that builds tracks for a cache one after the other.
 
-    Its thread is a daemon: nobody who ends the process waits until a track is built.
+    The thread is a daemon: the process can end while a track is being built.
     """
 
-    def __init__(self, shelf: TrackShelf) -> None:
-        self._shelf = shelf
-        self._orders: SimpleQueue[tuple[Future[Track], str] | None] = SimpleQueue()
+    def __init__(self, cache: TrackCache) -> None:
+        self._cache = cache
+        self._jobs: SimpleQueue[tuple[Future[Track], str] | None] = SimpleQueue()
         Thread(target=self._work, name="racer-tracks", daemon=True).start()
 
-    def order(self, name: str) -> Future[Track]:
-        """The track, as soon as it is built. An order that is cancelled in time costs nothing."""
-        order: Future[Track] = Future()
-        self._orders.put((order, name))
-        return order
+    def submit(self, name: str) -> Future[Track]:
+        """Queue a track. Cancelling the future before its turn skips the work."""
+        job: Future[Track] = Future()
+        self._jobs.put((job, name))
+        return job
 
     def close(self) -> None:
-        """Build nothing more after what was ordered."""
-        self._orders.put(None)
+        """End the thread after the queued tracks."""
+        self._jobs.put(None)
 
     def _work(self) -> None:
-        while (next_order := self._orders.get()) is not None:
-            order, name = next_order
-            if order.set_running_or_notify_cancel():
+        while (item := self._jobs.get()) is not None:
+            job, name = item
+            if job.set_running_or_notify_cancel():
                 try:
-                    order.set_result(self._shelf.build(name))
+                    job.set_result(self._cache.build(name))
                 except Exception as error:
-                    order.set_exception(error)
-            del order, next_order  # they would keep the track alive until somebody orders the next
+                    job.set_exception(error)
+            del job, item  # they would keep the track alive until the next job

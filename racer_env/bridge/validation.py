@@ -1,10 +1,12 @@
-"""The contract: what comes over a boundary is checked here, once, and is trusted behind it.
+"""Validation of values from another process: checked once where they arrive, trusted afterwards.
 
-This much of it needs no engine: that of the racer stands in `racer_contract`.
+These helpers need no engine, so the stdio and games clients use them too. `messages` and `batch_format` build the
+checks of the racer bridge on them.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from itertools import chain
@@ -16,14 +18,17 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from racer_env.errors import ContractError
 
 LARGEST = sys.float_info.max
-LONGEST_QUOTE = 80
-"""Characters of a wrong value in a message."""
+MAX_QUOTE_LENGTH = 80
+"""Maximum length of a wrong value in an error message [characters]."""
 
 _NUMBERS = frozenset((float, int))
 
 
 class Contract:
-    """What every observation, reward and end flag of an environment must be. Values come as JSON gives them."""
+    """Shape, type and bounds of an environment's observations, and checks of rewards and flags.
+
+    Values are checked as a JSON decoder returns them.
+    """
 
     def __init__(self, low: ArrayLike, high: ArrayLike, dtype: DTypeLike = np.float32) -> None:
         self._dtype = np.dtype(dtype)
@@ -31,10 +36,10 @@ class Contract:
         self._shape = self._low.shape
 
     def observation(self, value: Any) -> NDArray[Any]:
-        """The observation as an array, if it has the shape, is finite and within bounds."""
+        """Return an observation as an array; raise unless it has the right shape, is finite and within bounds."""
         array = _array(value, self._shape, self._dtype)
         if array is None:
-            raise ContractError(self._what_is_wrong(value))
+            raise ContractError(self._describe_mismatch(value))
         exact = exactly(array, self._dtype)
         if exact is None:
             raise ContractError(f"observation: values of {self._dtype} expected, got {short(value)}")
@@ -42,12 +47,12 @@ class Contract:
         return exact
 
     def within_bounds(self, array: NDArray[Any]) -> None:
-        """Raise unless all of an array, or of each of its rows, is finite and within bounds."""
-        right = (array >= self._low) & (array <= self._high)
-        if not right.all():
-            at = tuple(int(i) for i in np.argwhere(~right)[0])
-            place = at[len(at) - len(self._shape) :]
-            low, high = self._low[place], self._high[place]
+        """Raise unless an observation, or each row of several, is finite and within bounds."""
+        valid = (array >= self._low) & (array <= self._high)
+        if not valid.all():
+            at = tuple(int(i) for i in np.argwhere(~valid)[0])
+            index = at[len(at) - len(self._shape) :]
+            low, high = self._low[index], self._high[index]
             raise ContractError(f"observation{list(at) if at else ''}: {low:g} to {high:g} expected, got {array[at]}")
 
     @staticmethod
@@ -60,11 +65,11 @@ class Contract:
             raise ContractError(f"{name}: true or false expected, got {short(value)}")
         return value
 
-    def _what_is_wrong(self, value: Any) -> str:
-        """With a value that is not numbers of the shape."""
+    def _describe_mismatch(self, value: Any) -> str:
+        """Describe a value that is not an array of numbers of the right shape."""
         try:
             array = np.array(value)
-        except (TypeError, ValueError, OverflowError):  # rows of different lengths, or too many levels of them
+        except (TypeError, ValueError, OverflowError):  # rows of different lengths, or too many levels
             array = np.array(None)
         if array.dtype.kind in "iuf" and array.shape != self._shape:
             return f"observation: shape {self._shape} expected, got {array.shape}"
@@ -72,7 +77,7 @@ class Contract:
 
 
 def field(reply: Mapping[str, Any], name: str) -> Any:
-    """A field that must be there."""
+    """Return a required field."""
     try:
         return reply[name]
     except KeyError:
@@ -80,23 +85,23 @@ def field(reply: Mapping[str, Any], name: str) -> Any:
 
 
 def number(name: str, value: Any) -> float:
-    """A finite number, and no boolean."""
+    """Return a finite number as a float; booleans are no numbers."""
     if type(value) not in _NUMBERS or not abs(value) <= LARGEST:
         raise ContractError(f"{name}: a finite number expected, got {short(value)}")
     return float(value)
 
 
 def short(value: Any) -> str:
-    """For messages: what it is, in a line."""
+    """Return the representation of a value in one line, shortened for an error message."""
     try:
         text = " ".join(repr(value).split())
     except RecursionError:
         return "something nested too deeply"
-    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
+    return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 3] + "..."
 
 
 def exactly(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """The array as another type, or None if that has not got all of its values. Only floats may be rounded."""
+    """Return an array as another type, or None if that type cannot hold all values. Only floats may be rounded."""
     if array.dtype == dtype:
         return array
     with np.errstate(over="ignore", invalid="ignore"):
@@ -104,10 +109,62 @@ def exactly(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
     return cast if dtype.kind == "f" or (cast == array).all() else None
 
 
-def _array(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """Lists of lists as an array of some type; None unless they have the shape and numbers are all that is in them.
+def explain(error: Exception, message: Any) -> str:
+    """Return a validation error of msgspec in the project's wording: place, expectation and value.
 
-    Level by level, and all of a level at once: an image has ten thousands of numbers.
+    message: the whole message as a decoder without a schema returns it.
+    """
+    problem, _, path = str(error).partition(" - at ")
+    place = path.strip("`").removeprefix("$").removeprefix(".")
+    for pattern, text in _PROBLEMS:
+        if match := pattern.fullmatch(problem):
+            expectation = text(*match.groups())
+            break
+    else:
+        return f"{place}: {problem}" if place else problem
+    if expectation.endswith("missing"):
+        return f"{place}.{expectation}" if place else expectation
+    if expectation.startswith("unknown"):
+        return f"{place or 'message'}: {expectation}"
+    return f"{place or 'message'}: {expectation} expected, got {short(_value_at(message, place))}"
+
+
+_KINDS = {
+    "float": "a finite number",
+    "int": "a whole number",
+    "bool": "true or false",
+    "str": "a string",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_PROBLEMS: tuple[tuple[re.Pattern[str], Any], ...] = (
+    (re.compile("Object missing required field `(.*)`"), lambda name: f"{name}: missing"),
+    (re.compile("Object contains unknown field `(.*)`"), lambda name: f"unknown key {name!r}"),
+    (re.compile("Expected `.*` >= (.*)"), lambda bound: f"at least {float(bound):.6g}"),
+    (re.compile("Expected `.*` <= (.*)"), lambda bound: f"at most {float(bound):.6g}"),
+    (re.compile("Expected `array` of length (.*)"), lambda length: f"a list of {length} values"),
+    (re.compile("(?:Number|Integer value) out of range"), lambda: "a finite number"),
+    (
+        re.compile("Expected `([a-z| ]*)`(?:, got `.*`)?"),
+        lambda kinds: " or ".join(_KINDS.get(kind, kind) for kind in kinds.split(" | ")),
+    ),
+)
+"""Errors of msgspec, and how each is worded."""
+_PATH_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def _value_at(message: Any, place: str) -> Any:
+    """Return the value at a place such as `info.lap` or `action[2]`."""
+    for key, index in _PATH_STEP.findall(place):
+        message = message[int(index)] if index else message[key]
+    return message
+
+
+def _array(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """Convert nested lists to an array; return None unless they have the shape and hold nothing but numbers.
+
+    Each level is checked at once, because an image has tens of thousands of numbers.
     """
     items: list[Any] = [value]
     for length in shape:
@@ -115,16 +172,16 @@ def _array(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[
             return None
         items = [*chain.from_iterable(items)]
     kinds = [*map(type, items)]
-    whole = kinds.count(int)
-    if whole + kinds.count(float) < len(kinds):
+    integers = kinds.count(int)
+    if integers + kinds.count(float) < len(kinds):
         return None
     try:
-        if whole < len(kinds):
+        if integers < len(kinds):
             return np.array(items, np.float64).reshape(shape)
         if dtype == np.uint8:
             return np.frombuffer(bytearray(items), np.uint8).reshape(shape)
         return np.array(items, np.int64).reshape(shape)
-    except (ValueError, OverflowError):  # there are larger numbers
+    except (ValueError, OverflowError):  # integers beyond the type
         return _array_of_large(items, shape)
 
 

@@ -1,8 +1,7 @@
-"""A WebSocket that is quick with short messages.
+"""Client side of a connection to a bridge server: requests and replies, one for one.
 
-A connection to a bridge server, seen from the client: requests and replies, one for one.
-
-After a time-out, a lost connection or a broken contract it is closed: nothing is tried again behind the caller's back.
+After a timeout, a lost connection or a reply that breaks the contract the connection is closed. Nothing is retried
+silently.
 """
 
 from __future__ import annotations
@@ -12,54 +11,84 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-import orjson
 import websocket
 
 from racer_env.bridge.batch_format import decode_result
 from racer_env.bridge.interface import BatchStep
+from racer_env.bridge.messages import (
+    BatchResetRequest,
+    CloseReply,
+    CloseRequest,
+    DescribeReply,
+    DescribeRequest,
+    RefusedError,
+    Reply,
+    Request,
+    decode_reply,
+    encode,
+    reply_error,
+)
 from racer_env.bridge.validation import short
 from racer_env.errors import BridgeError, ContractError
 
-READ_BYTES = 64 * 1024
-"""Read at once, if they are there."""
-LOOK_SECONDS = 0.0003
-"""How long a reply is looked for before the process sleeps until it comes."""
-CAN_LOOK = sys.platform != "win32" and hasattr(os, "sched_yield")
-_LAST = 0x80
-_WHOLE = (_LAST | websocket.ABNF.OPCODE_TEXT, _LAST | websocket.ABNF.OPCODE_BINARY)
-"""The first byte of a message in one frame."""
-_MASKED, _TWO_BYTES = 0x80, 126
-"""In the second byte: that it is masked, as all from a client are; that the length is in the next two bytes."""
-_HEADER = struct.Struct(">BBH")
-"""Of a frame with 126 to 65535 bytes."""
+DEFAULT_PORT = 9876
+DEFAULT_URL = f"ws://localhost:{DEFAULT_PORT}"
+TOKEN_VARIABLE = "RACER_BRIDGE_TOKEN"
+CONNECT_TIMEOUT, REPLY_TIMEOUT, CLOSE_TIMEOUT = 10.0, 30.0, 1
+"""Timeouts [s]."""
+MAX_REPLY_SIZE = 64 * 1024 * 1024
+"""Maximum size of a reply [bytes]; no server has a reason to send more."""
+
+READ_SIZE = 64 * 1024
+"""Maximum number of bytes per read."""
+SPIN_TIMEOUT = 0.0003
+"""Time that a reply is polled for before the thread sleeps [s]; most replies arrive earlier."""
+CAN_SPIN = sys.platform != "win32" and hasattr(os, "sched_yield")
+
+OPCODE_TEXT, OPCODE_BINARY, OPCODE_CLOSE = (
+    websocket.ABNF.OPCODE_TEXT,
+    websocket.ABNF.OPCODE_BINARY,
+    websocket.ABNF.OPCODE_CLOSE,
+)
+_FIN = 0x80
+_WHOLE_MESSAGE = (_FIN | OPCODE_TEXT, _FIN | OPCODE_BINARY)
+"""First byte of a message in one frame."""
+_MASKED, _TWO_BYTE_LENGTH = 0x80, 126
+"""Second byte of a frame: mask bit, and the value that announces a length in the next two bytes."""
+_FRAME_HEADER = struct.Struct(">BBH")
+"""Header of a frame of 126 to 65535 bytes."""
+
+Result = TypeVar("Result")
 
 
-class QuickSocket(websocket.WebSocket):
-    """websocket-client with a short way for what nearly all messages are: one frame, written and read in one go.
+class FastWebSocket(websocket.WebSocket):
+    """websocket-client with a fast path for messages in one frame, which are written and read in one call.
 
-    The library reads the header, the length and the content of a frame one by one, each with a wait before it, and
-    makes a dozen calls of each message, which takes longer than the way to the server and back. All that is not a
-    whole frame (fragments, pings, close frames, what comes in pieces) is left to it.
+    The library reads header, length and content of a frame one by one, with a wait before each, and makes a dozen
+    calls per message, which takes longer than the round trip to the server. Anything but a whole frame (fragments,
+    pings, close frames, partial reads) is left to the library.
     """
 
     def settimeout(self, timeout: float | None) -> None:
-        """Have the system watch the time: Python would ask it before each read and write whether it may."""
+        """Set the timeout as a socket option; Python's own timeout adds a system call to each read and write."""
         super().settimeout(timeout)
         if self.sock is not None and timeout and not self.is_ssl():  # type: ignore[no-untyped-call]
             for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-                self.sock.setsockopt(socket.SOL_SOCKET, option, _system_time(timeout))
+                self.sock.setsockopt(socket.SOL_SOCKET, option, _socket_option_time(timeout))
             self.sock.settimeout(None)
 
-    def send(self, payload: bytes | str, opcode: int = websocket.ABNF.OPCODE_TEXT) -> int:
+    def send(self, payload: bytes | str, opcode: int = OPCODE_TEXT) -> int:
         size = len(payload)
         if self.sock is None or size > 0xFFFF or isinstance(payload, str):
             return super().send(payload, opcode)
-        first = _LAST | opcode
-        short = size < _TWO_BYTES
-        header = bytes((first, _MASKED | size)) if short else _HEADER.pack(first, _MASKED | _TWO_BYTES, size)
+        first = _FIN | opcode
+        if size < _TWO_BYTE_LENGTH:
+            header = bytes((first, _MASKED | size))
+        else:
+            header = _FRAME_HEADER.pack(first, _MASKED | _TWO_BYTE_LENGTH, size)
         key = os.urandom(4)
         mask = int.from_bytes((key * (size // 4 + 1))[:size], "little")
         masked = (int.from_bytes(payload, "little") ^ mask).to_bytes(size, "little")
@@ -69,17 +98,17 @@ class QuickSocket(websocket.WebSocket):
     def recv_data(self, control_frame: bool = False) -> tuple[int, bytes]:
         unread = self.frame_buffer.recv_buffer
         if self.sock is not None and not unread:
-            data = _read_soon(self.sock)
-            if len(data) > _HEADER.size:
-                first, second, size = _HEADER.unpack_from(data)
-                if first in _WHOLE and second == _TWO_BYTES and len(data) == _HEADER.size + size:
-                    return first & 0xF, data[_HEADER.size :]
+            data = _receive(self.sock)
+            if len(data) > _FRAME_HEADER.size:
+                first, second, size = _FRAME_HEADER.unpack_from(data)
+                if first in _WHOLE_MESSAGE and second == _TWO_BYTE_LENGTH and len(data) == _FRAME_HEADER.size + size:
+                    return first & 0xF, data[_FRAME_HEADER.size :]
             if data:
                 unread.append(data)
         return self._recv_by_library(control_frame)
 
     def _recv_by_library(self, control_frame: bool) -> tuple[int, bytes]:
-        """It watches the time by itself."""
+        """Receive with the library, which needs Python's own timeout."""
         if self.sock is not None:
             self.sock.settimeout(self.gettimeout())
         try:
@@ -88,44 +117,33 @@ class QuickSocket(websocket.WebSocket):
             self.settimeout(self.gettimeout())
 
 
-def _read_soon(sock: socket.socket) -> bytes:
-    """What comes next. The reply is on its way, and going to sleep and waking up takes longer than that: look first.
+def _receive(sock: socket.socket) -> bytes:
+    """Read the next bytes. Poll first: a reply usually arrives sooner than a sleeping thread wakes up.
 
-    Others go first in between, so that a server on the same core gets to answer.
+    The thread yields between polls so that a server on the same core can answer.
     """
-    if CAN_LOOK:
-        end = time.perf_counter() + LOOK_SECONDS
+    if CAN_SPIN:
+        end = time.perf_counter() + SPIN_TIMEOUT
         while time.perf_counter() < end:
             try:
-                return sock.recv(READ_BYTES, socket.MSG_DONTWAIT)
+                return sock.recv(READ_SIZE, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 os.sched_yield()
-    return sock.recv(READ_BYTES)
+    return sock.recv(READ_SIZE)
 
 
-def _system_time(seconds: float) -> int | bytes:
-    """As a socket option, where 0 would be for ever."""
+def _socket_option_time(seconds: float) -> int | bytes:
+    """Return a timeout as the value of a socket option, where 0 would mean no timeout."""
     if sys.platform == "win32":
         return max(1, round(seconds * 1e3))
     return struct.pack("ll", *divmod(max(1, round(seconds * 1e6)), 1_000_000))
 
 
-CONNECT_TIMEOUT, REPLY_TIMEOUT = 10.0, 30.0
-"""Seconds."""
-LARGEST_REPLY = 64 * 1024 * 1024
-"""Bytes. No server has a reason to send more."""
-TOKEN_VARIABLE = "RACER_BRIDGE_TOKEN"
-DEFAULT_PORT = 9876
-DEFAULT_URL = f"ws://localhost:{DEFAULT_PORT}"
+class ClientConnection:
+    """WebSocket connection to a bridge server.
 
-OPCODE_TEXT, OPCODE_BINARY = websocket.ABNF.OPCODE_TEXT, websocket.ABNF.OPCODE_BINARY
-
-Reply = dict[str, Any]
-Result = TypeVar("Result")
-
-
-class Connection:
-    """A WebSocket to a bridge: requests and replies, one for one."""
+    capabilities: names of the server's requests and fields beyond reset, step and close; empty for existing servers.
+    """
 
     def __init__(
         self,
@@ -139,54 +157,40 @@ class Connection:
         self._socket = _connect(url, token or os.environ.get(TOKEN_VARIABLE), connect_timeout)
         self._socket.settimeout(reply_timeout)
         try:
-            self.description = self._describe()
+            self.capabilities = self._request_capabilities()
         except BaseException:
             self.abort()
             raise
 
-    @property
-    def capabilities(self) -> frozenset[str]:
-        """What the server can do beyond reset, step and close. Existing servers: nothing."""
-        return frozenset(self.description.get("capabilities", ()))
-
     def require(self, capability: str, purpose: str) -> None:
         if capability not in self.capabilities:
-            raise BridgeError(f"the bridge at {self.url} knows no {capability}: {purpose} needs one that does")
+            raise BridgeError(f"the bridge at {self.url} does not support {capability!r}, which {purpose} needs")
 
-    def request(
-        self,
-        message: Mapping[str, Any],
-        expected: str,
-        judge: Callable[[Reply], Result],
-        glance: Callable[[bytes], Result | None] = lambda content: None,
-    ) -> Result:
-        """Send a JSON message and return what is made of the reply of the expected type by who judges it.
-
-        Whoever glances at it first, as it came, may spare the judge the work.
-        """
-        result: Result = self._guarded(self._exchange_json, orjson.dumps(message), expected, judge, glance)
+    def request(self, request: Request, kind: type[Reply], accept: Callable[[Reply], Result]) -> Result:
+        """Send a request and return `accept(reply)`. Errors that `accept` raises close the connection."""
+        result: Result = self._guarded(self._exchange_json, encode(request), kind, accept)
         return result
 
     def request_batch(
-        self, message: bytes | Mapping[str, Any], num_cars: int, judge: Callable[[BatchStep], BatchStep]
+        self, request: bytes | BatchResetRequest, num_cars: int, accept: Callable[[BatchStep], BatchStep]
     ) -> BatchStep:
-        """Send a step or a batch_reset and return the binary reply, if it is right by who judges it."""
-        if isinstance(message, bytes):
-            return self._guarded(self._exchange_batch, message, OPCODE_BINARY, num_cars, judge)
-        return self._guarded(self._exchange_batch, orjson.dumps(message), OPCODE_TEXT, num_cars, judge)
+        """Send a batch step or reset and return `accept(result)`. Errors that `accept` raises close the connection."""
+        if isinstance(request, bytes):
+            return self._guarded(self._exchange_batch, request, OPCODE_BINARY, num_cars, accept)
+        return self._guarded(self._exchange_batch, encode(request), OPCODE_TEXT, num_cars, accept)
 
     def close(self) -> None:
-        """Say goodbye, if there is still someone, and close."""
+        """Release the server's environment if it still answers, and close."""
         if self._socket.connected:
             try:
-                self._socket.settimeout(1.0)
-                self.request({"type": "close"}, "close_result", dict)
+                self._socket.settimeout(CLOSE_TIMEOUT)
+                self.request(CloseRequest(), CloseReply, lambda reply: None)
             except BridgeError:
                 pass
-            self._socket.close(timeout=1)
+            self._socket.close(timeout=CLOSE_TIMEOUT)
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close without a handshake."""
         self._socket.shutdown()  # type: ignore[no-untyped-call]
 
     def _guarded(self, exchange: Callable[..., Result], *arguments: Any) -> Result:
@@ -194,80 +198,57 @@ class Connection:
             raise BridgeError(f"the connection to {self.url} is closed: connect again")
         try:
             return exchange(*arguments)
-        except _RefusedError as refusal:
+        except RefusedError as refusal:
             raise BridgeError(f"the bridge at {self.url} says: {refusal}") from None
         except (websocket.WebSocketTimeoutException, TimeoutError, BlockingIOError):
             self.abort()
-            raise BridgeError(f"{self.url} gave no reply within {self._reply_timeout:g} s; it is now closed") from None
+            raise BridgeError(
+                f"{self.url} gave no reply within {self._reply_timeout:g} s; the connection is now closed"
+            ) from None
         except (websocket.WebSocketException, OSError) as error:
             self.abort()
             raise BridgeError(f"lost the connection to {self.url}: {error}") from None
-        except BaseException:  # a broken contract, or Ctrl-C between request and reply: the two are out of step now
+        except BaseException:  # a broken contract, or Ctrl-C: the next reply might answer an earlier request
             self.abort()
             raise
 
     def _exchange(self, message: bytes, opcode: int) -> tuple[int, bytes]:
         self._socket.send(message, opcode)
         opcode, reply = self._socket.recv_data()
-        if opcode == websocket.ABNF.OPCODE_CLOSE:
-            raise websocket.WebSocketConnectionClosedException(_farewell(reply))
-        if len(reply) > LARGEST_REPLY:
-            raise ContractError(f"a reply of {len(reply)} bytes: at most {LARGEST_REPLY} expected")
+        if opcode == OPCODE_CLOSE:
+            raise websocket.WebSocketConnectionClosedException(_close_reason(reply))
+        if len(reply) > MAX_REPLY_SIZE:
+            raise ContractError(f"a reply of {len(reply)} bytes: at most {MAX_REPLY_SIZE} expected")
         return opcode, reply
 
-    def _exchange_json(
-        self,
-        message: bytes,
-        expected: str,
-        judge: Callable[[Reply], Result],
-        glance: Callable[[bytes], Result | None],
-    ) -> Result:
+    def _exchange_json(self, message: bytes, kind: type[Reply], accept: Callable[[Reply], Result]) -> Result:
         opcode, content = self._exchange(message, OPCODE_TEXT)
-        result = glance(content) if opcode == OPCODE_TEXT else None
-        return judge(_json_reply(opcode, content, expected)) if result is None else result
+        if opcode != OPCODE_TEXT:
+            raise ContractError(f"reply: JSON in a text frame expected, got {short(content)}")
+        return accept(decode_reply(content, kind))
 
     def _exchange_batch(
-        self, message: bytes, opcode: int, num_cars: int, judge: Callable[[BatchStep], BatchStep]
+        self, message: bytes, opcode: int, num_cars: int, accept: Callable[[BatchStep], BatchStep]
     ) -> BatchStep:
-        opcode, reply = self._exchange(message, opcode)
+        opcode, content = self._exchange(message, opcode)
         if opcode != OPCODE_BINARY:
-            _json_reply(opcode, reply, "a binary result")
-        return judge(decode_result(reply, num_cars))
+            raise reply_error(content, "a binary result")
+        return accept(decode_result(content, num_cars))
 
-    def _describe(self) -> dict[str, Any]:
-        """What the server says of itself. Existing servers know no such request and answer with an error."""
+    def _request_capabilities(self) -> frozenset[str]:
+        """Ask the server for its capabilities. Existing servers do not know the request and reply with an error."""
         try:
-            return self.request({"type": "describe"}, "describe_result", dict)
+            return self.request(DescribeRequest(), DescribeReply, lambda reply: frozenset(reply.capabilities))
         except ContractError:
             raise
         except BridgeError:
             if not self._socket.connected:
                 raise
-            return {}
-
-
-class _RefusedError(Exception):
-    """The server answered with an error; the connection stays usable."""
-
-
-def _json_reply(opcode: int, content: bytes, expected: str) -> Reply:
-    """The reply of the expected type."""
-    try:
-        reply = orjson.loads(content) if opcode == OPCODE_TEXT else None
-    except orjson.JSONDecodeError as error:
-        raise ContractError(f"reply: {expected} expected, got no JSON: {error}") from None
-    if type(reply) is not dict:
-        raise ContractError(f"reply: {expected} expected, got {short(content)}")
-    kind = reply.get("type")
-    if kind == "error":
-        raise _RefusedError(str(reply.get("message")))
-    if kind != expected:
-        raise ContractError(f"reply: type {expected!r} expected, got {short(kind)}")
-    return reply
+            return frozenset()
 
 
 def check_url(url: str) -> None:
-    """Raise if it cannot be a bridge's."""
+    """Raise unless a URL can be that of a bridge."""
     if not url.startswith(("ws://", "wss://")):
         raise BridgeError(f"a bridge's address starts with ws:// or wss://, as {DEFAULT_URL}; not {short(url)}")
 
@@ -279,14 +260,14 @@ def _connect(url: str, token: str | None, timeout: float) -> websocket.WebSocket
         return websocket.create_connection(
             url,
             timeout=timeout,
-            class_=QuickSocket,
+            class_=FastWebSocket,
             header=headers,
             skip_utf8_validation=True,
             suppress_origin=True,
             http_no_proxy=["*"],
         )
     except websocket.WebSocketBadStatusException as error:
-        raise BridgeError(f"{url} refused the connection: {_reason(error)}") from None
+        raise BridgeError(f"{url} refused the connection: {_refusal_reason(error)}") from None
     except websocket.WebSocketTimeoutException:
         raise BridgeError(f"cannot connect to {url} within {timeout:g} s: is the bridge there?") from None
     except (websocket.WebSocketException, OSError, ValueError) as error:
@@ -295,14 +276,14 @@ def _connect(url: str, token: str | None, timeout: float) -> websocket.WebSocket
         ) from None
 
 
-def _reason(error: websocket.WebSocketBadStatusException) -> str:
+def _refusal_reason(error: websocket.WebSocketBadStatusException) -> str:
     body = error.resp_body
     text = body.decode(errors="replace").strip() if isinstance(body, bytes) else ""
     return text[:300] if text else f"HTTP status {error.status_code}"
 
 
-def _farewell(close_frame: bytes) -> str:
-    """What a close frame says: a code in two bytes, and maybe why."""
+def _close_reason(close_frame: bytes) -> str:
+    """Describe the content of a close frame: a code of two bytes and an optional reason."""
     code = int.from_bytes(close_frame[:2], "big") if len(close_frame) >= 2 else 1005
     reason = close_frame[2:].decode(errors="replace")
     return f"the server closed it with code {code}" + (f", {reason}" if reason else "")

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, Self, TypeVar
 
 import orjson
 
-from racer_env.bridge.net import Address
+from racer_env.bridge.net import ServerAddress
 from racer_env.bridge.validation import short
 from racer_env.errors import ActionError, BridgeError, ContractError
 from racer_env.games.protocol import (
@@ -62,7 +62,7 @@ class RacingGameClient:
     ) -> None:
         if not 0.0 < timeout < math.inf:
             raise BridgeError(f"timeout must be a number of seconds above 0, not {timeout!r}")
-        self._address = Address(host, port)
+        self._address = ServerAddress(host, port)
         self._frames, self._timeout = frames, timeout
         self._received = bytearray()
         self._socket = self._connect()

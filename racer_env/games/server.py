@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from racer_env.bridge.net import Address, Server
+from racer_env.bridge.net import Server, ServerAddress
 from racer_env.games.client_session import ClientSession, SessionLimits
 from racer_env.games.protocol import OFFERS, HandshakeMessage
 from racer_env.games.supervisor import GamesConfig, GameSupervisor, log
@@ -27,7 +27,7 @@ class GamesServer(Server):
     cannot continue.
     """
 
-    def __init__(self, address: Address, config: GamesConfig, limits: SessionLimits | None = None) -> None:
+    def __init__(self, address: ServerAddress, config: GamesConfig, limits: SessionLimits | None = None) -> None:
         super().__init__(address)
         self.supervisor = GameSupervisor(config, self.stop)
         self._config, self._limits = config, limits or SessionLimits()
@@ -46,7 +46,7 @@ class GamesServer(Server):
             command.close()
             return None
 
-    async def _serve(self, listener: socket.socket, started: Callable[[Address], None]) -> None:
+    async def _serve(self, listener: socket.socket, started: Callable[[ServerAddress], None]) -> None:
         try:
             if await self._start_games():
                 await self._accept_clients(listener, started)
@@ -69,7 +69,7 @@ class GamesServer(Server):
         starting.result()
         return True
 
-    async def _accept_clients(self, listener: socket.socket, started: Callable[[Address], None]) -> None:
+    async def _accept_clients(self, listener: socket.socket, started: Callable[[ServerAddress], None]) -> None:
         """Serve clients until the server is stopped."""
         server = await asyncio.start_server(self._admit, sock=listener, limit=self._limits.line_size)
         logging_task = asyncio.create_task(self._log_stats())

@@ -20,7 +20,7 @@ from threading import Thread
 
 import gymnasium
 
-from racer_env.bridge.net import Latencies
+from racer_env.bridge.net import LatencyHistogram
 from racer_env.errors import RacerError
 from racer_env.games.game import Game, GameBackend, make_backends
 from racer_env.games.worker_protocol import (
@@ -67,7 +67,7 @@ class TickSchedule:
         self.period = 1.0 / hz
         self.due = now + self.period
         self.ticks = self.skipped = 0
-        self._late = Latencies()
+        self._late = LatencyHistogram()
         self._samples: deque[tuple[float, int, int]] = deque([(now, 0, 0)])
         """Time, ticks run and ticks due at each of the last reports."""
 

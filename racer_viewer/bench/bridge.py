@@ -19,7 +19,8 @@ from racer_env import RacerEnv
 from racer_env.bridge.batch_format import encode_result, encode_step
 from racer_env.bridge.client import RemoteBatch
 from racer_env.bridge.interface import DEFAULT_TRACK
-from racer_env.bridge.ws_client import Connection
+from racer_env.bridge.messages import TrackReply, TrackRequest
+from racer_env.bridge.ws_client import ClientConnection
 from racer_env.engine import Driver, Simulation, circuits, load_circuit
 from racer_env.errors import BridgeError, ContractError
 from racer_viewer.bench.harness import (
@@ -100,8 +101,8 @@ def run(
 def bridge_process(uvloop: bool) -> Iterator[str]:
     """Start a server whose circuits are built, and yield its address."""
     with server_process("bridge", "--port", "0", *(["--uvloop"] if uvloop else [])) as url:
-        with closing(Connection(url)) as connection:
-            connection.request({"type": "track", "trackId": circuits()[-1].id}, "track_result", dict)
+        with closing(ClientConnection(url)) as connection:
+            connection.request(TrackRequest(circuits()[-1].id), TrackReply, lambda reply: None)
         yield url
 
 

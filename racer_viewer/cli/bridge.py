@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from racer_viewer.cli.options import Subparsers, port, positive
 
 if TYPE_CHECKING:
-    from racer_env.bridge.net import Address
+    from racer_env.bridge.net import ServerAddress
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -54,17 +54,17 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; log to stderr, print the address to stdout."""
-    from racer_env.bridge.net import Address, run_server, uvloop_factory
+    from racer_env.bridge.net import ServerAddress, run_server, uvloop_factory
     from racer_env.bridge.server import BridgeServer
-    from racer_env.bridge.session import Limits
+    from racer_env.bridge.session import ServerLimits
     from racer_env.bridge.ws_client import TOKEN_VARIABLE
     from racer_viewer.warmup import prepare_engine
 
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("racer_env.bridge").setLevel(logging.DEBUG if options.verbose else logging.INFO)
     logging.getLogger("picows").setLevel(logging.CRITICAL)  # the server itself logs protocol errors of clients
-    address = Address(options.host, options.port)
-    limits = Limits(connections=options.max_clients, cars=options.max_cars, idle_seconds=options.idle_timeout)
+    address = ServerAddress(options.host, options.port)
+    limits = ServerLimits(connections=options.max_clients, cars=options.max_cars, idle_seconds=options.idle_timeout)
     server = BridgeServer(address, options.token or os.environ.get(TOKEN_VARIABLE), limits)
     make_loop = uvloop_factory() if options.uvloop else None
     server.listen()
@@ -73,5 +73,5 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_address(address: Address) -> None:
+def _print_address(address: ServerAddress) -> None:
     print(f"Bridge at ws://{address} (Ctrl-C ends it)", flush=True)

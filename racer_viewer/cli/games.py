@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from racer_viewer.cli.options import Subparsers, port, positive
 
 if TYPE_CHECKING:
-    from racer_env.bridge.net import Address
+    from racer_env.bridge.net import ServerAddress
     from racer_env.games.supervisor import GamesConfig
 
 GAMES = ("CarRacing-v3", "Racer-v0")
@@ -63,7 +63,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C or until the window is closed; log to stderr, print the address to stdout."""
-    from racer_env.bridge.net import Address, is_loopback, run_server
+    from racer_env.bridge.net import ServerAddress, is_loopback, run_server
     from racer_env.errors import RacerError
     from racer_env.games.game import RACER
     from racer_env.games.server import GamesServer
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     if options.render_all and options.render != "human":
         raise RacerError("--render-all needs a window: add --render human")
     config = _games_config(options)
-    address = Address(options.host, options.port)
+    address = ServerAddress(options.host, options.port)
     if not is_loopback(address.host):
         warning = f"other machines can reach {address.host}, and this protocol has no password"
         print(f"racer-viewer: warning: {warning}", file=sys.stderr)
@@ -113,5 +113,5 @@ def _games_config(options: argparse.Namespace) -> GamesConfig:
     return GamesConfig(kind.name, options.num_games, hz, options.max_steps, options.seed, options.render != "none")
 
 
-def _print_address(address: Address) -> None:
+def _print_address(address: ServerAddress) -> None:
     print(f"Games at {address} (Ctrl-C ends them)", flush=True)

@@ -12,7 +12,7 @@ from threading import Thread
 
 import pygame
 
-from racer_env.bridge.net import SWITCH_INTERVAL, Address, ended_by_signals
+from racer_env.bridge.net import SWITCH_INTERVAL, ServerAddress, stop_on_signals
 from racer_env.errors import RacerError
 from racer_env.games.server import GamesServer
 from racer_env.games.supervisor import GameStatus
@@ -303,7 +303,7 @@ def check_display() -> None:
         ) from None
 
 
-def show(server: GamesServer, game_ids: range, started: Callable[[Address], None]) -> None:
+def show(server: GamesServer, game_ids: range, started: Callable[[ServerAddress], None]) -> None:
     """Serve and show these games until the window is closed, or until SIGINT or SIGTERM."""
     sys.setswitchinterval(SWITCH_INTERVAL)  # clients do not wait while the window draws
     window = GamesWindow(server, game_ids, SettingsFile(data_folder()).load())
@@ -311,7 +311,7 @@ def show(server: GamesServer, game_ids: range, started: Callable[[Address], None
     def close_window() -> None:
         window.is_open = False
 
-    with ended_by_signals(close_window):
+    with stop_on_signals(close_window):
         serving = ServerThread(server, started)
         serving.start()
         pacer = FixedStepClock.pacing(FRAME_RATE)
@@ -334,7 +334,7 @@ class ServerThread(Thread):
     problem: exception that ended the server, if any.
     """
 
-    def __init__(self, server: GamesServer, started: Callable[[Address], None]) -> None:
+    def __init__(self, server: GamesServer, started: Callable[[ServerAddress], None]) -> None:
         super().__init__(name="games-server")
         self._server, self._when_set_up = server, started
         self.is_playing = False
@@ -348,6 +348,6 @@ class ServerThread(Thread):
         finally:
             self.is_playing = False
 
-    def _on_started(self, address: Address) -> None:
+    def _on_started(self, address: ServerAddress) -> None:
         self._when_set_up(address)
         self.is_playing = True

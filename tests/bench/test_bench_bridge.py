@@ -112,7 +112,7 @@ def test_an_existing_bridge_is_measured_without_the_batch_it_does_not_know() -> 
         "WebSocket JSON / raw TCP, as JSON",
         "embedded / bare engine",
     }
-    assert "knows no batch" in figures["remark"]
+    assert "does not support 'batch'" in figures["remark"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes as Linux lists them")

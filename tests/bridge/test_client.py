@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from racer_env.bridge.batch_format import HEADER, decode_result, decode_step, encode_result, encode_step
+from racer_env.bridge.batch_format import (
+    HEADER,
+    BatchContract,
+    decode_result,
+    decode_step,
+    encode_result,
+    encode_step,
+)
 from racer_env.bridge.client import BridgeClient, RemoteBatch
 from racer_env.bridge.embedded import EmbeddedBatch, EmbeddedBridge
 from racer_env.bridge.interface import BatchStep, Scenario
-from racer_env.bridge.messages import WIRE_NAMES, BatchContract
+from racer_env.bridge.messages import TELEMETRY_COLUMNS
 from racer_env.bridge.shadow_car import ShadowCar, ShadowedClient
 from racer_env.bridge.validation import Contract
 from racer_env.engine import Start, parse_config
@@ -51,7 +58,7 @@ def test_a_server_that_is_silent_is_given_up_in_time() -> None:
         assert time.monotonic() - begin < 5
 
 
-def test_a_server_that_is_no_bridge_is_told_apart() -> None:
+def test_a_server_that_is_no_bridge_is_recognised() -> None:
     def answer(listener: socket.socket) -> None:
         peer, _ = listener.accept()
         with peer:
@@ -103,14 +110,14 @@ def test_stepping_before_a_reset_is_an_error_here(server: OldServer) -> None:
 def test_an_existing_server_is_asked_only_for_what_it_knows(server: OldServer) -> None:
     client = BridgeClient(server.url, telemetry=True)
     assert not client.has_telemetry
-    assert client.description == {}
+    assert client.connection.capabilities == frozenset()
     client.reset(seed=4)
     assert set(server.requests[-1]) == {"type", "trackId", "config"}
     with pytest.raises(BridgeError, match=r"no telemetry.*ShadowedClient"):
         _ = client.car
-    with pytest.raises(BridgeError, match="knows no start"):
+    with pytest.raises(BridgeError, match="does not support 'start'"):
         client.reset(Scenario(start=Start(arc=(0.5, 0.5))))
-    with pytest.raises(BridgeError, match="knows no trackIds"):
+    with pytest.raises(BridgeError, match="does not support 'trackIds'"):
         client.reset(Scenario(("track-01", "track-02"), redraw=True))
 
 
@@ -122,7 +129,15 @@ def test_telemetry_is_the_state_of_the_car(bridge: RunningBridge) -> None:
     for _ in range(50):
         client.step([0.3, 1.0, 0.0])
         here.step([0.3, 1.0, 0.0])
-        for name in (*WIRE_NAMES, "action", "reward", "components", "finished_lap_ticks", "terminated", "truncated"):
+        for name in (
+            *TELEMETRY_COLUMNS,
+            "action",
+            "reward",
+            "components",
+            "finished_lap_ticks",
+            "terminated",
+            "truncated",
+        ):
             assert np.array_equal(client.car[name], here.car[name]), name
     np.testing.assert_array_equal(client.track.inner, here.track.inner)
     client.close()
@@ -146,15 +161,15 @@ def replacing(*path: Any, value: Any) -> Change:
 
 
 BROKEN = [
-    (("observation",), [0.0] * 13, "observation: shape"),
-    (("observation",), [[0.0] * 14], "observation: shape"),
-    (("observation",), "abc", "observation"),
-    (("observation",), None, "observation"),
-    (("observation", 3), True, "observation: numbers"),
-    (("observation", 3), "0.5", "observation"),
-    (("observation", 3), None, "observation"),
-    (("observation", 3), 1.5, r"observation\[3\]: 0 to 1 expected, got 1.5"),
-    (("observation", 10), -1.5, r"observation\[10\]: -1 to 1"),
+    (("observation",), [0.0] * 13, "observation: a list of 14 values expected"),
+    (("observation",), [[0.0] * 14], r"observation\[0\]: a finite number expected"),
+    (("observation",), "abc", "observation: a list expected, got 'abc'"),
+    (("observation",), None, "observation: a list expected, got None"),
+    (("observation", 3), True, r"observation\[3\]: a finite number expected, got True"),
+    (("observation", 3), "0.5", r"observation\[3\]: a finite number expected, got '0.5'"),
+    (("observation", 3), None, r"observation\[3\]: a finite number expected, got None"),
+    (("observation", 3), 1.5, r"observation\[3\]: at most 1 expected, got 1.5"),
+    (("observation", 10), -1.5, r"observation\[10\]: at least -1 expected, got -1.5"),
     (("observation",), KeyError, "observation: missing"),
     (("reward",), "1", "reward: a finite number"),
     (("reward",), True, "reward: a finite number"),
@@ -164,15 +179,15 @@ BROKEN = [
     (("truncated",), None, "truncated: true or false"),
     (("truncated",), KeyError, "truncated: missing"),
     (("info",), [], "info: an object"),
-    (("info", "progress"), KeyError, "progress: missing"),
-    (("info", "extra"), 1, "unknown key 'extra'"),
+    (("info", "progress"), KeyError, "info.progress: missing"),
+    (("info", "extra"), 1, "info: unknown key 'extra'"),
     (("info", "wall"), "0", "info.wall: a finite number"),
-    (("info", "rawSpeed"), -1.0, "info.rawSpeed: 0 to 160"),
-    (("info", "rawSpeed"), 1000, "info.rawSpeed: 0 to 160"),
+    (("info", "rawSpeed"), -1.0, "info.rawSpeed: at least 0 expected, got -1.0"),
+    (("info", "rawSpeed"), 1000, "info.rawSpeed: at most 160 expected, got 1000"),
     (("info", "wallContact"), 1, "info.wallContact: true or false"),
     (("info", "stepCount"), 7, "info.stepCount: 3 expected, got 7"),
     (("info", "stepCount"), 3.0, "info.stepCount: a whole number"),
-    (("info", "tick"), -1, "info.tick: a whole number"),
+    (("info", "tick"), -1, "info.tick: at least 0 expected, got -1"),
     (("info", "tick"), 9, "info.tick: 3 expected, got 9"),
     (("info", "lap"), 5, "info.lap: 1 or 2 expected, got 5"),
     (("info", "lap"), 0, "info.lap: 1 or 2"),
@@ -246,7 +261,7 @@ def batch_steps() -> tuple[BatchContract, EmbeddedBatch]:
     batch = EmbeddedBatch(3)
     contract = BatchContract()
     config = parse_config({"episode": {"maxSteps": 4}})
-    contract.reset_result(copied(batch.reset(Scenario(config=config), 0)), None)
+    contract.reset(copied(batch.reset(Scenario(config=config), 0)), None)
     return contract, batch
 
 
@@ -260,7 +275,7 @@ def test_right_batches_pass_the_contract_through_the_end_of_episodes() -> None:
     contract, batch = batch_steps()
     ended = 0
     for _ in range(10):
-        step = contract.step_result(copied(batch.step(np.ones((3, 3)))))
+        step = contract.step(copied(batch.step(np.ones((3, 3)))))
         ended += len(step.ended)
     assert ended == 6
 
@@ -291,7 +306,7 @@ def test_a_broken_batch_is_named(column: str, value: Any, named: str) -> None:
         at = getattr(at, name)
     at[1] = value
     with pytest.raises(ContractError, match=named):
-        contract.step_result(step)
+        contract.step(step)
 
 
 def test_a_batch_message_of_the_wrong_size_or_kind_is_named() -> None:
@@ -346,7 +361,6 @@ def test_a_shadow_car_is_in_sync_with_an_existing_server(server: OldServer) -> N
             watched.step([np.sin(tick / 20), 1.0, 0.0])
         assert shadow.in_sync
         assert 0 <= shadow.largest_deviation < 1e-6
-        assert "in sync, largest deviation" in shadow.report()
         assert watched.car["step_count"] == 150
     watched.close()
 
@@ -360,7 +374,6 @@ def test_a_shadow_car_reports_since_when_it_is_out_of_sync(server: OldServer) ->
     for _ in range(5):
         watched.step([0, 1, 0])
     assert watched.shadow.out_of_sync_since == 31
-    assert watched.shadow.report() == "out of sync since tick 31"
     server.distort = lambda reply: reply
     watched.reset()
     assert watched.shadow.in_sync

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import websocket
 
-from racer_env.bridge.track_cache import TrackNotBuiltError, TrackShelf
+from racer_env.bridge.track_cache import TrackCache, TrackNotBuiltError
 from racer_env.errors import BridgeError
 from tests.bridge.conftest import RunningBridge, running_bridge
 from tests.bridge.plain_client import PlainClient, plain_client
@@ -229,16 +229,16 @@ def test_many_tiny_parts_of_a_message_cost_no_more_than_their_number(bridge: Run
 
 
 def test_circuits_in_use_are_limited_and_those_out_of_use_make_room() -> None:
-    shelf = TrackShelf(kept=1, limit=2)
+    cache = TrackCache(kept=1, limit=2)
     names = "random:6:easy", "random:12:easy", "random:46:easy"
-    held = [shelf.build(name) for name in names[:2]]
-    assert shelf.ready(names[:2]) == held
+    held = [cache.build(name) for name in names[:2]]
+    assert cache.ready(names[:2]) == held
     with pytest.raises(BridgeError, match="holds 2 circuits already"):
-        shelf.build(names[2])
+        cache.build(names[2])
     held.pop(0)
-    assert shelf.build(names[2])
+    assert cache.build(names[2])
     with pytest.raises(TrackNotBuiltError) as missing:
-        shelf.ready(names)
+        cache.ready(names)
     assert names[0] in missing.value.names
 
 

@@ -138,9 +138,9 @@ def test_what_cannot_be_listened_on_is_one_line() -> None:
         ("--host", "no.such.host.invalid", "--token", "x"): "cannot listen on no.such.host.invalid:9876",
         ("--host", "192.0.2.1", "--token", "x"): "cannot listen on 192.0.2.1:9876",
         ("--host", "a..b", "--token", "x"): "cannot listen on a..b:9876",
-        ("--host", "0.0.0.0"): "0.0.0.0 can be reached by others: choose a token for them, --token SECRET",
-        ("--host", "::", "--token", ""): ":: can be reached by others",
-        ("--host", "example.org"): "example.org can be reached by others",
+        ("--host", "0.0.0.0"): "0.0.0.0 can be reached from other machines: set a token with --token SECRET",
+        ("--host", "::", "--token", ""): ":: can be reached from other machines",
+        ("--host", "example.org"): "example.org can be reached from other machines",
         ("--port", "0", "--uvloop"): "pip install uvloop",
         ("--port", "65535"): " is free: --port ",
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from racer_env.bridge.net import Address
+from racer_env.bridge.net import ServerAddress
 from racer_env.games import RacingGameClient
 from racer_env.games.client_session import SessionLimits
 from racer_env.games.server import GamesServer
@@ -258,7 +258,7 @@ def test_six_games_without_frames_hold_their_rate(start_games: StartGames) -> No
 @pytest.mark.slow
 def test_a_full_server_disconnects_the_client_that_is_silent_for_longest() -> None:
     config = GamesConfig("Racer-v0", 1, 50.0, 1000, 1, False)
-    server = GamesServer(Address(port=0), config, SessionLimits(clients=2, silent_timeout=0.05))
+    server = GamesServer(ServerAddress(port=0), config, SessionLimits(clients=2, silent_timeout=0.05))
     thread = ServerThread(server, lambda address: None)
     server.listen()
     thread.start()
@@ -295,7 +295,7 @@ def test_racer_games_use_the_same_protocol(start_games: StartGames) -> None:
 def test_a_client_that_reads_nothing_for_too_long_is_disconnected() -> None:
     pytest.importorskip("Box2D")
     server = GamesServer(
-        Address(port=0), GamesConfig("CarRacing-v3", 1, 50.0, 1000, 1, True), SessionLimits(unread_timeout=0.5)
+        ServerAddress(port=0), GamesConfig("CarRacing-v3", 1, 50.0, 1000, 1, True), SessionLimits(unread_timeout=0.5)
     )
     thread = ServerThread(server, lambda address: None)
     server.listen()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pygame
 import pytest
 
-from racer_env.bridge.net import Address
+from racer_env.bridge.net import ServerAddress
 from racer_env.games import RacingGameClient
 from racer_env.games.server import GamesServer
 from racer_env.games.supervisor import GamesConfig
@@ -44,7 +44,7 @@ def test_a_person_starts_and_stops_driving(game: str, monkeypatch: pytest.Monkey
     pytest.importorskip("Box2D")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     pygame.display.init()
-    server = GamesServer(Address(port=0), GamesConfig(game, 2, 50.0, 1000, 1, True))
+    server = GamesServer(ServerAddress(port=0), GamesConfig(game, 2, 50.0, 1000, 1, True))
     server.listen()
     window = GamesWindow(server, range(2), Settings(window=(960, 540)))
     thread = ServerThread(server, lambda address: None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from racer_env.bridge.net import Address
+from racer_env.bridge.net import ServerAddress
 from racer_env.games import supervisor as supervisor_module
 from racer_env.games import worker_process
 from racer_env.games.server import GamesServer
@@ -59,7 +59,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def serving(settings: GamesConfig) -> Iterator[tuple[GamesServer, PlainPlayer]]:
-    server = GamesServer(Address(port=0), settings)
+    server = GamesServer(ServerAddress(port=0), settings)
     server.listen()
     thread = ServerThread(server, lambda address: None)
     thread.start()
@@ -116,12 +116,12 @@ def test_a_server_that_cannot_supervise_its_workers_ends_with_the_reason(
     script: Script, caplog: pytest.LogCaptureFixture
 ) -> None:
     script(UNKNOWN_GAME)
-    server = GamesServer(Address(port=0), config())
+    server = GamesServer(ServerAddress(port=0), config())
 
     async def serve() -> None:
         queries: list[asyncio.Task[Any]] = []
 
-        def started(address: Address) -> None:
+        def started(address: ServerAddress) -> None:
             queries.append(asyncio.create_task(server.supervisor.query_state(0, restart=True)))
 
         async with asyncio.timeout(TIMEOUT):

@@ -1,4 +1,4 @@
-"""QuickSocket: the short way for whole frames, the library's for all others, and the same result by both."""
+"""FastWebSocket: the short way for whole frames, the library's for all others, and the same result by both."""
 
 import socket
 import struct
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 import websocket
 
-from racer_env.bridge.ws_client import READ_BYTES, QuickSocket
+from racer_env.bridge.ws_client import READ_SIZE, FastWebSocket
 from tests.bridge.old_server import OldServer, receive_frame
 
 TEXT, BINARY = websocket.ABNF.OPCODE_TEXT, websocket.ABNF.OPCODE_BINARY
@@ -29,9 +29,9 @@ class ScriptedServer(OldServer):
 
 
 @contextmanager
-def connected_to(talk: Callable[[socket.socket], None], timeout: float = 20.0) -> Iterator[QuickSocket]:
+def connected_to(talk: Callable[[socket.socket], None], timeout: float = 20.0) -> Iterator[FastWebSocket]:
     server = ScriptedServer(talk)
-    client = websocket.create_connection(server.url, timeout=timeout, class_=QuickSocket, skip_utf8_validation=True)
+    client = websocket.create_connection(server.url, timeout=timeout, class_=FastWebSocket, skip_utf8_validation=True)
     client.settimeout(timeout)
     try:
         yield client  # type: ignore[misc]
@@ -77,7 +77,7 @@ def test_every_frame_has_a_mask_of_its_own() -> None:
     assert len({together[at + 2 : at + 6] for at in range(0, len(together), 16)}) > 95
 
 
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 500, 10_448, READ_BYTES - 4, READ_BYTES, 65_535, 65_536, 300_000])
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 500, 10_448, READ_SIZE - 4, READ_SIZE, 65_535, 65_536, 300_000])
 @pytest.mark.parametrize("opcode", [TEXT, BINARY])
 def test_a_message_of_any_size_is_received_whole(size: int, opcode: int) -> None:
     content = bytes(i % 251 for i in range(size))

@@ -1,4 +1,4 @@
-"""The story of a training run in figures: what its charts are drawn from."""
+"""History of a training run as plain data: the arrays that charts draw, and the cars of one tick."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from racer_viewer.timing import SECTORS
 Floats = NDArray[np.float64]
 
 UNKNOWN = -1.0
-"""Number of a circuit that was not told."""
+"""Circuit index of a lap whose circuit is not known."""
 
 
 @dataclass(frozen=True)
 class RunEvent:
-    """Something that happened.
+    """An event of a run.
 
-    steps: that all cars together had made. seconds: since the run began, without pauses.
+    steps: total environment steps of all cars at the event.
+    seconds: learning time since the start of the run, without pauses [s].
     kind: "begin", "first gate", "first lap", "best", "checkpoint", "weights", "paused", "resumed", "problem" or "end".
     """
 
@@ -32,17 +33,17 @@ class RunEvent:
 
 @dataclass(frozen=True, eq=False)
 class RunHistory:
-    """A run as far as it is.
+    """Everything logged by a run so far.
 
-    name: of the run.
-    steps, seconds: (n,) of each update of the policy, rising.
-    values: by the learner's own names ("rollout/ep_rew_mean", "reward/progress", "train/approx_kl", ...), (n,), NaN
-        where an update has no such figure.
-    laps: (m, 2) of each finished lap, of learning cars and of evaluations: steps and time [s].
-    sectors: (m, 1 + SECTORS): steps, and the times of the thirds of a lap [s].
-    policies: (p,) steps at which a policy was kept, to drive again.
-    circuits: names of those that it learns on, each once; none in a story from before they were told.
-    lap_circuits, sector_circuits: (m,) of each row the number of its circuit among them, or UNKNOWN.
+    name: name of the run.
+    steps, seconds: (n,) steps and learning time [s] of each policy update, ascending.
+    values: metrics by the learner's names ("rollout/ep_rew_mean", "reward/progress", "train/approx_kl", ...), (n,), NaN
+        for updates without the metric.
+    laps: (m, 2) steps and time [s] of each finished lap, of learning cars and of evaluations.
+    sectors: (k, 1 + SECTORS) steps and sector times [s] of laps.
+    policies: (p,) steps of the logged policies.
+    circuits: names of the run's circuits, each once; empty if not known.
+    lap_circuits, sector_circuits: (m,) and (k,) index into `circuits` of each row, or UNKNOWN.
     """
 
     name: str = ""
@@ -59,52 +60,56 @@ class RunHistory:
 
     @property
     def last_steps(self) -> int:
-        """That all cars together had made when something was last told."""
+        """Total environment steps at the last update or event."""
         return int(max((*self.steps[-1:], *(event.steps for event in self.events[-1:])), default=0))
 
     def laps_on(self, circuit: str) -> Floats:
-        """Rows of `laps` that were driven there: on different circuits, times say nothing about each other."""
+        """Return the rows of `laps` on one circuit; times on different circuits cannot be compared."""
         return self._rows_on(circuit, self.laps, self.lap_circuits)
 
     def sectors_on(self, circuit: str) -> Floats:
-        """The same of `sectors`."""
+        """Return the rows of `sectors` on one circuit."""
         return self._rows_on(circuit, self.sectors, self.sector_circuits)
 
     def best_lap(self, circuit: str) -> float | None:
-        """The shortest lap there [s]."""
+        """Return the fastest lap on a circuit [s]."""
         laps = self.laps_on(circuit)
         return float(laps[:, 1].min()) if len(laps) else None
 
     def best_laps(self) -> dict[str, float]:
-        """The shortest lap [s] on each circuit that has one."""
+        """Return the fastest lap [s] of each circuit that has one."""
         bests = ((circuit, self.best_lap(circuit)) for circuit in self.circuits)
         return {circuit: best for circuit, best in bests if best is not None}
 
-    def _rows_on(self, circuit: str, rows: Floats, numbers: Floats) -> Floats:
-        """Where there is only one circuit, or none was told, all are of it."""
+    def _rows_on(self, circuit: str, rows: Floats, indices: Floats) -> Floats:
+        """Select the rows of one circuit; all rows if the run has one circuit or its circuits are not known."""
         if len(self.circuits) < 2:
             return rows
         if circuit not in self.circuits:
             return rows[:0]
-        there: Floats = rows[numbers == self.circuits.index(circuit)]
-        return there
+        selected: Floats = rows[indices == self.circuits.index(circuit)]
+        return selected
 
 
 SWARM_CAR = np.dtype([
     ("x", "f4"), ("y", "f4"), ("heading", "f4"), ("speed", "f4"),
     ("quality", "f4"), ("episode", "i4"), ("lap", "i4"), ("track", "i4"),
 ])  # fmt: skip
-"""A car that learns, as much of it as is shown.
+"""Drawn state of one learning car.
 
-quality: 0 to 1, how well it does: its reward in the last seconds among what is usual in this run.
-episode: counts the car's episodes; when it changes, one ended where the car was before.
-track: number of the circuit among those of the run.
+quality: recent reward from 0 to 1, relative to the usual range in this run.
+episode: number of the car's episodes; when it changes, one ended at the car's previous position.
+track: index of the circuit in the run.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Swarm:
-    """All cars that learn, at one tick. tick: counts all ticks of the run; cars: (N,) of `SWARM_CAR`."""
+    """All learning cars at one tick.
+
+    tick: tick of the run.
+    cars: (N,) of `SWARM_CAR`.
+    """
 
     tick: int
     cars: NDArray[np.void]

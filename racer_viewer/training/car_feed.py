@@ -1,9 +1,7 @@
-"""All cars that learn, in a file that the learner and the window both have in memory.
+"""Car feed: the state of all learning cars in a memory-mapped file that the learner writes and windows read.
 
-Two places take turns: while one is written, the other is whole. A counter, written last, says which.
-
-
-The cars that learn as a window sees them, and how fast they go."""
+The file has two slots. The learner fills one while the other stays complete, then writes the counter that selects it.
+"""
 
 from __future__ import annotations
 
@@ -21,25 +19,28 @@ from racer_viewer.paths import atomic_write
 from racer_viewer.run_history import SWARM_CAR, Swarm
 
 CAR_FEED_FILE = "swarm.bin"
+SPEED_WINDOW = 3.0
+"""Time over which the steps per second are measured [s]."""
 
 _MAGIC, _VERSION = b"RSWM", 1
-_HEAD = np.dtype([("magic", "S4"), ("version", "<u4"), ("cars", "<u8"), ("counter", "<u8")])
-_TRIES = 4
+_HEADER = np.dtype([("magic", "S4"), ("version", "<u4"), ("cars", "<u8"), ("counter", "<u8")])
+_MAX_READS = 4
+"""Maximum number of attempts to read a slot that is not being overwritten."""
 
 
-def _place(cars: int) -> np.dtype[np.void]:
+def _slot(cars: int) -> np.dtype[np.void]:
     return np.dtype([("number", "<u8"), ("tick", "<u8"), ("steps", "<u8"), ("cars", SWARM_CAR, (cars,))])
 
 
-def _layout(cars: int) -> np.dtype[np.void]:
-    return np.dtype([("head", _HEAD), ("places", _place(cars), (2,))])
+def _file_layout(cars: int) -> np.dtype[np.void]:
+    return np.dtype([("head", _HEADER), ("places", _slot(cars), (2,))])
 
 
 class CarFeedWriter:
-    """Makes the file anew. It is written in full once: a disk that is full is an error now, and no crash later."""
+    """Learner's end of the feed. Creates the file at full size, so a full disk raises OSError here and not later."""
 
     def __init__(self, folder: Path, cars: int) -> None:
-        layout = _layout(cars)
+        layout = _file_layout(cars)
         blank = np.zeros((), layout)
         blank["head"]["magic"], blank["head"]["version"], blank["head"]["cars"] = _MAGIC, _VERSION, cars
         self._path = folder / CAR_FEED_FILE
@@ -49,28 +50,28 @@ class CarFeedWriter:
             self._memory = mmap.mmap(file.fileno(), layout.itemsize)
         content: NDArray[Any] = np.ndarray((), layout, self._memory)
         self._counter = content["head"]["counter"]
-        self._places = [content["places"][number] for number in range(2)]
+        self._slots = [content["places"][number] for number in range(2)]
         self._count = 0
 
     def write(self, swarm: Swarm, steps: int) -> None:
         self._count += 1
-        place = self._places[self._count % 2]
-        place["number"], place["tick"], place["steps"] = self._count, swarm.tick, steps
-        place["cars"][...] = swarm.cars
+        slot = self._slots[self._count % 2]
+        slot["number"], slot["tick"], slot["steps"] = self._count, swarm.tick, steps
+        slot["cars"][...] = swarm.cars
         self._counter[...] = self._count
 
     def close(self) -> None:
-        """Its last state stays with those who have it open."""
-        del self._counter, self._places
+        """Remove the file; readers that have it open keep its last state."""
+        del self._counter, self._slots
         self._memory.close()
         try:
             self._path.unlink(missing_ok=True)
         except OSError:
-            return  # Windows keeps it for a window that looks at it; the next learner replaces it
+            return  # Windows keeps a file that a reader has open; the next learner replaces it
 
 
 class CarFeedReader:
-    """Looks at the file of a learner, from any thread. ValueError if it is none."""
+    """Reader of a feed, usable from any thread. Raises ValueError if the file is not a feed."""
 
     def __init__(self, folder: Path) -> None:
         with (folder / CAR_FEED_FILE).open("rb") as file:
@@ -84,12 +85,12 @@ class CarFeedReader:
             raise
 
     def read(self) -> tuple[Swarm, int] | None:
-        """The latest state, and the steps of all cars at it; None before there is one."""
+        """Return the latest state and the total steps of all cars at it; None before the first write."""
         with self._lock:
             return self._last if self._content is None else self._read(self._content)
 
     def close(self) -> None:
-        """Windows removes no file that is open anywhere. What was seen last stays."""
+        """Close the file, which Windows needs to remove it; `read` then returns the last state."""
         with self._lock:
             if self._content is not None:
                 self._last = self._read(self._content)
@@ -97,59 +98,58 @@ class CarFeedReader:
                 self._memory.close()
 
     def _open(self) -> NDArray[Any]:
-        if len(self._memory) < _HEAD.itemsize:
-            raise ValueError("too short")
-        head = np.frombuffer(self._memory[: _HEAD.itemsize], _HEAD)[0]
-        if head["magic"] != _MAGIC or head["version"] != _VERSION:
-            raise ValueError("of another version")
-        layout = _layout(int(head["cars"]))
+        if len(self._memory) < _HEADER.itemsize:
+            raise ValueError("the car feed is too short")
+        header = np.frombuffer(self._memory[: _HEADER.itemsize], _HEADER)[0]
+        if header["magic"] != _MAGIC or header["version"] != _VERSION:
+            raise ValueError("the car feed has another version")
+        layout = _file_layout(int(header["cars"]))
         if layout.itemsize != len(self._memory):
-            raise ValueError("too short")
+            raise ValueError("the car feed is too short")
         return np.ndarray((), layout, self._memory)
 
     def _read(self, content: NDArray[Any]) -> tuple[Swarm, int] | None:
-        counter, places = content["head"]["counter"], content["places"]
-        for _ in range(_TRIES):
+        counter, slots = content["head"]["counter"], content["places"]
+        for _ in range(_MAX_READS):
             before = int(counter)
-            place = places[before % 2].copy()
-            if before and int(counter) == before == int(place["number"]):
-                return Swarm(int(place["tick"]), place["cars"].copy()), int(place["steps"])
+            slot = slots[before % 2].copy()
+            if before and int(counter) == before == int(slot["number"]):
+                return Swarm(int(slot["tick"]), slot["cars"].copy()), int(slot["steps"])
         return None
 
 
-SPEED_SECONDS = 3.0
-"""Over which the steps per second are measured."""
-
-
 class CarFeedMonitor:
-    """Of a folder's learner. steps: of all cars together, when they were last looked at."""
+    """Cars and learning speed of a run, read from its feed once there is one.
+
+    steps: total steps of all cars at the last `poll`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder, self.steps = folder, 0
         self._reader: CarFeedReader | None = None
-        self._speeds = deque[tuple[float, int]]()
+        self._samples = deque[tuple[float, int]]()
 
     @property
-    def are_seen(self) -> bool:
-        """Not those of a bridge, or of Ray's runners."""
+    def available(self) -> bool:
+        """False for runs without a feed: on a bridge or on Ray."""
         return self._reader is not None
 
     @property
     def steps_per_second(self) -> float:
-        """In the last seconds."""
-        speeds = list(self._speeds)
-        if len(speeds) < 2 or speeds[-1][0] <= speeds[0][0]:
+        """Learning speed over the last SPEED_WINDOW."""
+        samples = list(self._samples)
+        if len(samples) < 2 or samples[-1][0] <= samples[0][0]:
             return 0.0
-        return (speeds[-1][1] - speeds[0][1]) / (speeds[-1][0] - speeds[0][0])
+        return (samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0])
 
     def swarm(self) -> Swarm | None:
-        """All of them as they are now; None while there are none to see."""
+        """Return all cars as they are now; None without a feed."""
         reader = self._reader
         latest = None if reader is None else reader.read()
         return None if latest is None else latest[0]
 
-    def look(self) -> None:
-        """How far they are."""
+    def poll(self) -> None:
+        """Update `steps` and the speed; open the feed if it appeared."""
         if self._reader is None:
             try:
                 self._reader = CarFeedReader(self._folder)
@@ -159,11 +159,11 @@ class CarFeedMonitor:
         if latest is not None:
             self.steps = latest[1]
             now = time.monotonic()
-            self._speeds.append((now, self.steps))
-            while now - self._speeds[0][0] > SPEED_SECONDS:
-                self._speeds.popleft()
+            self._samples.append((now, self.steps))
+            while now - self._samples[0][0] > SPEED_WINDOW:
+                self._samples.popleft()
 
     def close(self) -> None:
-        """They are as they were last."""
+        """Close the feed; `swarm` then returns the last state."""
         if self._reader is not None:
             self._reader.close()

@@ -1,16 +1,11 @@
-"""How a learner knows that the window which started it still lives, even before that has called it.
+"""Control of a learner by windows: commands and replies over a local socket, and a pipe from the starting window.
 
-The window holds the other end of the learner's standard input. The system lets go of it when the window dies, however
-that happens; a byte says before that the learner shall go on by itself. There is no clock in it: a window that sleeps
-holds on.
-
-
-What viewers ask of a learner, over a socket that only this machine can reach.
-
-The line from a window to a learner: orders go out, news come in."""
+Both sides prove that they know the secret in learner.json, which only the user can read; it is never sent.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import secrets
@@ -22,64 +17,123 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from multiprocessing.connection import Connection, Listener
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
+from typing import Any
 
-from racer_viewer.training.run_lock import (
-    CONNECTION_ERRORS,
-    HOST,
-    Address,
-    Message,
-    RunLock,
-    call,
-    read_address,
-    receive,
-    send,
-    welcome,
-)
+from racer_viewer.training.car_feed import CAR_FEED_FILE
+from racer_viewer.training.run_lock import LearnerAddress, RunLock, read_address
+
+WATCH, DETACH, PAUSE, RESUME, SAVE = "watch", "detach", "pause", "resume", "save"
+PACE, WEIGHTS, STOP, DISCARD, LEFT = "pace", "weights", "stop", "discard", "left"
+"""Values of a message's `do`. WATCH registers a connection as a viewer; PACE has `times` and WEIGHTS has `weights`.
+LEFT is queued by the server itself when the last viewer has left and the run continues."""
+
+HOST = "127.0.0.1"
+HANDSHAKE_TIMEOUT = 5.0
+"""Time for a learner to start the handshake [s]; a suspended learner is tried again later."""
+MAX_MESSAGE_SIZE = 2**16
+"""Maximum size of a message [bytes]."""
+CONNECTION_ERRORS = (OSError, EOFError, AuthenticationError, AssertionError, ValueError)
+"""Errors of a connection or handshake; multiprocessing uses assertions to check the other side's messages."""
+
+ABANDONED_POLL_INTERVAL = 1.0
+"""Time between two checks for viewers [s]."""
+MAX_ABANDONED_POLLS = 120
+"""Checks after which an abandoned learner that does not end is killed. A suspended machine does not check."""
+CLOSE_TIMEOUT = 1.0
+"""Time to connect to our own listener, which ends its wait for connections [s]."""
+MAX_WAITING_CONNECTIONS = 64
+"""Backlog of the socket; viewers connect to a suspended learner again and again."""
+CLIENT_POLL_INTERVAL = 0.03
+"""Time that a client waits for a command, or for the learner to listen [s]."""
 
 STANDARD_INPUT = 0
-_GO_ON = b"\n"
+_CONTINUE = b"\n"
+
+Message = dict[str, Any]
+
+
+def connect(address: LearnerAddress) -> Connection:
+    """Connect to a learner and complete the handshake. Raises one of CONNECTION_ERRORS."""
+    with socket.create_connection((HOST, address.port), HANDSHAKE_TIMEOUT) as stream:
+        stream.setblocking(True)
+        connection = Connection(stream.detach())
+    try:
+        if not connection.poll(HANDSHAKE_TIMEOUT):
+            raise TimeoutError("no answer")
+        answer_challenge(connection, bytes.fromhex(address.key))
+        deliver_challenge(connection, bytes.fromhex(address.key))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def accept_handshake(connection: Connection, key: str) -> None:
+    """Complete the learner's side of the handshake. Raises one of CONNECTION_ERRORS."""
+    deliver_challenge(connection, bytes.fromhex(key))
+    answer_challenge(connection, bytes.fromhex(key))
+
+
+def send(connection: Connection, message: Message) -> None:
+    connection.send_bytes(json.dumps(message).encode())
+
+
+def receive(connection: Connection) -> Message:
+    """Wait for the next message. Raises ValueError if it is not a JSON object."""
+    content = json.loads(connection.recv_bytes(MAX_MESSAGE_SIZE))
+    if not isinstance(content, dict):
+        raise ValueError("not an object")
+    return content
 
 
 class ParentWatch:
-    """The learner's end. handle: of a pipe to read from."""
+    """Learner's end of the pipe from the window that started it.
+
+    The system closes the pipe when the window dies, even before the window has connected to the control socket. A byte
+    before that means: continue without the window. There is no timeout, so a suspended window keeps its learner.
+
+    handle: file descriptor to read from.
+    """
 
     def __init__(self, handle: int = STANDARD_INPUT) -> None:
         self._handle, self._lock = handle, threading.Lock()
-        self._end: bytes | None = None
-        """What came first: a byte, or none at all if it was cut; None while it is held."""
+        self._received: bytes | None = None
+        """First byte of the pipe, empty if it was closed before; None while the window holds it."""
 
     @property
-    def held(self) -> bool:
-        return self._look() is None
+    def connected(self) -> bool:
+        """True while the window lives and has not released the learner."""
+        return self._poll() is None
 
     @property
-    def cut(self) -> bool:
-        """Whether whoever held it is gone without a word."""
-        return self._look() == b""
+    def orphaned(self) -> bool:
+        """True if the window died without releasing the learner."""
+        return self._poll() == b""
 
-    def _look(self) -> bytes | None:
+    def _poll(self) -> bytes | None:
         with self._lock:
-            if self._end is None:
+            if self._received is None:
                 try:
-                    self._end = os.read(self._handle, 1) if _has_news(self._handle) else None
+                    self._received = os.read(self._handle, 1) if _is_readable(self._handle) else None
                 except OSError:
-                    self._end = b""
-            return self._end
+                    self._received = b""
+            return self._received
 
 
-def release_learner(learner: subprocess.Popen[bytes], to_go_on: bool) -> None:
-    """The window's end; once."""
+def release_learner(learner: subprocess.Popen[bytes], keep_running: bool) -> None:
+    """Close the window's end of the pipe to its learner. Further calls have no effect."""
     if learner.stdin is not None and not learner.stdin.closed:
-        with suppress(OSError, ValueError):  # it has ended, or another thread was faster
-            if to_go_on:
-                learner.stdin.write(_GO_ON)
+        with suppress(OSError, ValueError):  # the learner has ended, or another thread closed the pipe
+            if keep_running:
+                learner.stdin.write(_CONTINUE)
             learner.stdin.close()
 
 
-def _has_news(handle: int) -> bool:
-    """Whether a read would return at once. OSError if nobody holds the other end."""
+def _is_readable(handle: int) -> bool:
+    """Return True if a read would return at once. Raises OSError if the other end is closed."""
     if sys.platform == "win32":
         import _winapi
         import msvcrt
@@ -88,58 +142,48 @@ def _has_news(handle: int) -> bool:
     return bool(select.select([handle], [], [], 0)[0])
 
 
-WATCH, DETACH, PAUSE, RESUME, SAVE = "watch", "detach", "pause", "resume", "save"
-PACE, WEIGHTS, STOP, DISCARD, LEFT = "pace", "weights", "stop", "discard", "left"
-"""What a message's `do` may be. The first makes a viewer of a connection; pace has `times`, weights has `weights`; the
-last is from nobody: the last viewer has left, and the run goes on."""
-
-LOOK_SECONDS = 1.0
-ENDING_LOOKS = 120
-"""How often it is looked whether a learner without a viewer has saved and ended; then it is cut off, since nobody else
-could do it. Looks are counted, not time: a machine that sleeps does not look."""
-KNOCK_SECONDS = 1.0
-MOST_CALLS = 64
-"""That wait to be answered: viewers call a learner that sleeps again and again."""
-
-
 class ControlServer:
-    """Claims a folder, listens for viewers and queues what they ask for. `abandoned` says when nobody is left.
+    """Learner's side: locks the run folder, accepts viewers and queues their commands.
 
-    leash: of a learner that a window has started, which ends when that window and all viewers are gone; without it,
-    the learner goes on by itself, as one at a terminal does.
-    pace: times real time that viewers have set; None is as fast as it can.
+    parent: watch on the window that started the learner. The learner is `abandoned` when that window and all viewers
+        are gone; without a parent, as at a terminal, it never is.
+    queue: commands of the viewers, for the learner to execute.
+    pace: speed set by viewers, in multiples of real time; None is full speed.
     """
 
-    def __init__(self, folder: Path, leash: ParentWatch | None = None) -> None:
-        self._claim, self._leash = RunLock(folder), leash
-        self._listener = Listener((HOST, 0), backlog=MOST_CALLS)
-        self.address = Address(os.getpid(), int(self._listener.address[1]), secrets.token_hex(32))
+    def __init__(self, folder: Path, parent: ParentWatch | None = None) -> None:
+        self._run_lock, self._parent = RunLock(folder), parent
+        with suppress(OSError):
+            (folder / CAR_FEED_FILE).unlink(missing_ok=True)  # left by a killed learner
+        self._listener = Listener((HOST, 0), backlog=MAX_WAITING_CONNECTIONS)
+        self.address = LearnerAddress(os.getpid(), int(self._listener.address[1]), secrets.token_hex(32))
         self.queue: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.pace: float | None = None
         self._viewers: set[Connection] = set()
         self._was_watched = self._detached = False
         self._lock, self._closed = threading.Lock(), threading.Event()
-        self._claim.publish(self.address)
-        for work in (self._accept, self._cut_off):
-            threading.Thread(target=work, name=f"racer-orders{work.__name__}", daemon=True).start()
+        self._run_lock.publish(self.address)
+        for work in (self._accept, self._kill_if_abandoned):
+            threading.Thread(target=work, name=f"racer-control{work.__name__}", daemon=True).start()
 
     @property
     def watched(self) -> bool:
+        """True while a viewer is connected."""
         return bool(self._viewers)
 
     @property
     def abandoned(self) -> bool:
-        """Whether nobody looks, and nobody said to go on without."""
-        if self._leash is None or self._leash.held or self._viewers:
+        """True if the parent and all viewers are gone, and none of them asked the run to continue."""
+        if self._parent is None or self._parent.connected or self._viewers:
             return False
-        return not self._detached if self._was_watched else self._leash.cut
+        return not self._detached if self._was_watched else self._parent.orphaned
 
     def report_problem(self, text: str) -> None:
-        """A problem, to every viewer."""
+        """Send a problem to all viewers."""
         self._send_all({"problem": text})
 
     def note_pace(self, times: float | None) -> None:
-        """Let every viewer know, those who come later too."""
+        """Send the pace to all viewers, now and when they connect."""
         self.pace = times
         self._send_all({"pace": times})
 
@@ -147,10 +191,10 @@ class ControlServer:
         if self._closed.is_set():
             return
         self._closed.set()
-        with suppress(OSError):  # a wait for connections lasts until the next one
-            socket.create_connection((HOST, self.address.port), KNOCK_SECONDS).close()
+        with suppress(OSError):  # the listener waits until the next connection
+            socket.create_connection((HOST, self.address.port), CLOSE_TIMEOUT).close()
         self._listener.close()
-        self._claim.release()
+        self._run_lock.release()
 
     def _send_all(self, message: Message) -> None:
         with self._lock:
@@ -167,20 +211,20 @@ class ControlServer:
             if self._closed.is_set():
                 connection.close()
                 return
-            threading.Thread(target=self._serve, args=(connection,), name="racer-viewer-of-run", daemon=True).start()
+            threading.Thread(target=self._serve, args=(connection,), name="racer-control-viewer", daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
-        """One connection to its end."""
+        """Serve one connection until it closes."""
         try:
-            welcome(connection, self.address.key)
+            accept_handshake(connection, self.address.key)
             while True:
-                self._take(connection, receive(connection))
+                self._handle(connection, receive(connection))
         except CONNECTION_ERRORS:
-            self._lose(connection)
+            self._remove_viewer(connection)
         finally:
             connection.close()
 
-    def _take(self, connection: Connection, message: Message) -> None:
+    def _handle(self, connection: Connection, message: Message) -> None:
         if message.get("do") == WATCH:
             with self._lock:
                 self._viewers.add(connection)
@@ -191,80 +235,76 @@ class ControlServer:
         else:
             self.queue.put(message)
 
-    def _lose(self, connection: Connection) -> None:
+    def _remove_viewer(self, connection: Connection) -> None:
         with self._lock:
             if connection not in self._viewers:
                 return
             self._viewers.remove(connection)
-        if not self._viewers and not self.abandoned and not (self._leash and self._leash.held):
+        if not self._viewers and not self.abandoned and not (self._parent and self._parent.connected):
             self.queue.put({"do": LEFT})
 
-    def _cut_off(self) -> None:
-        """Ends the process the hard way if it hangs with nobody to see it."""
-        looks = 0
-        while not self._closed.wait(LOOK_SECONDS):
-            looks = looks + 1 if self.abandoned else 0
-            if looks > ENDING_LOOKS:
+    def _kill_if_abandoned(self) -> None:
+        """Kill this process if it does not end by itself after it was abandoned."""
+        polls = 0
+        while not self._closed.wait(ABANDONED_POLL_INTERVAL):
+            polls = polls + 1 if self.abandoned else 0
+            if polls > MAX_ABANDONED_POLLS:
                 os._exit(3)
 
 
-CLIENT_LOOK_SECONDS = 0.03
-"""That it waits for an order, or for the learner to listen."""
-
-
 class ControlClient:
-    """To the learner of a folder. ControlServer wait until there is a connection; one that is lost is made anew.
+    """Window's side: sends commands to the learner of a folder, and reconnects if the connection is lost.
 
-    All but `order`, `idle` and `open` is for one thread.
+    Only `send_command`, `idle` and `connected` may be used from other threads.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._connection: Connection | None = None
-        self._orders: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[Message] = queue.SimpleQueue()
 
     @property
-    def open(self) -> bool:
+    def connected(self) -> bool:
         return self._connection is not None
 
     @property
     def idle(self) -> bool:
-        """Whether no order waits to be sent."""
-        return self._orders.empty()
+        """True if no command waits to be sent."""
+        return self._commands.empty()
 
-    def order(self, what: str, **more: object) -> None:
-        """Have something done; returns at once."""
-        self._orders.put({"do": what, **more})
+    def send_command(self, command: str, **more: object) -> None:
+        """Queue a command; return at once."""
+        self._commands.put({"do": command, **more})
 
     def connect(self) -> None:
-        """If the learner listens by now. One that does not answer is just beginning, or ending, or asleep."""
+        """Connect if the learner listens. One that does not answer is starting, ending or suspended."""
         address = None if self._connection is not None else read_address(self._folder)
         if address is None:
             return
         try:
-            connection = call(address)
+            connection = connect(address)
             send(connection, {"do": WATCH})
         except CONNECTION_ERRORS:
             return
         self._connection = connection
 
-    def send_orders(self, at_once: bool) -> None:
-        """Those that wait, and for a while those that come."""
+    def flush(self, wait: bool) -> None:
+        """Send the queued commands. wait: first wait up to CLIENT_POLL_INTERVAL for a command."""
         if self._connection is None:
-            time.sleep(CLIENT_LOOK_SECONDS)
+            time.sleep(CLIENT_POLL_INTERVAL)
             return
         try:
-            if not at_once:
-                send(self._connection, self._orders.get(timeout=CLIENT_LOOK_SECONDS))
-            while not self._orders.empty():
-                send(self._connection, self._orders.get())
+            if wait:
+                send(self._connection, self._commands.get(timeout=CLIENT_POLL_INTERVAL))
+            while not self._commands.empty():
+                send(self._connection, self._commands.get())
         except queue.Empty:
             return
         except CONNECTION_ERRORS:
             self.close()
 
-    def news(self) -> Iterator[Message]:
-        """What the learner says."""
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages received from the learner."""
         try:
             while self._connection is not None and self._connection.poll():
                 yield receive(self._connection)

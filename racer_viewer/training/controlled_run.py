@@ -16,12 +16,11 @@ from racer_env.errors import RacerError
 from racer_viewer.run_history import SWARM_CAR, Floats, Swarm
 from racer_viewer.training.callbacks import ProgressHandler
 from racer_viewer.training.car_feed import CarFeedWriter
-from racer_viewer.training.control import DISCARD, LEFT, PACE, PAUSE, RESUME, SAVE, STOP, WEIGHTS, ControlServer
+from racer_viewer.training.control import DISCARD, LEFT, PACE, PAUSE, RESUME, SAVE, STOP, WEIGHTS, ControlServer, Message
 from racer_viewer.training.learner import Callback
 from racer_viewer.training.metrics import DrivingStats
 from racer_viewer.training.run import Run, RunResult
 from racer_viewer.training.run_folder import LEARNER_LOG_FILE, latest_model, remove_run, write_config
-from racer_viewer.training.run_lock import Message
 from racer_viewer.training.run_log_reader import load_history
 
 MAX_FEED_RATE = 90.0

@@ -1,7 +1,7 @@
-"""The policies that a run keeps while it learns, one after the other in one file: raw arrays, nothing to execute.
+"""Policy log: the policies of a run at many steps, as raw arrays in one file. Nothing in it is executed.
 
-A record is a policy's normalisation (means, then variances, as doubles) and then its tensors (as single floats), in the
-order of the layout that stands in the story before it. SAC's critics are left out: driving does not need them.
+A record is a policy's normalisation (means, then variances, as doubles) and its tensors (as single floats), in the
+order of the layout that precedes it in the run log. SAC's critics are left out, since driving does not need them.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.run_log_reader import NETWORK
 
 POLICIES_FILE = "policies.bin"
-
-MOST_BYTES = 64 * 2**20
-"""Of the file, however long the run."""
+MAX_FILE_SIZE = 64 * 2**20
+"""Maximum size of the file [bytes], independent of the length of the run."""
 THINNING = 4
-"""Whenever half of what was left of the file is full, only every so-manieth policy of before is kept."""
+"""Factor by which fewer policies are logged whenever half of the remaining file is used."""
 
 ACTIVATIONS = {"tanh": "Tanh", "relu": "ReLU"}
-"""From a run's config to the names of torch."""
+"""Names of torch.nn for the activations of a run's config."""
 _FLOAT, _DOUBLE = np.dtype("<f4"), np.dtype("<f8")
 _STATISTICS = 2 * OBSERVATION_SIZE
 
 
 @dataclass(frozen=True)
 class PolicyLayout:
-    """What the records are made of.
+    """Content of the policy records.
 
-    algorithm: "ppo" or "sac"; activation: as in the run's config; clip_obs, epsilon: of the normalisation; tensors: the
-    shape of each by its name.
+    algorithm: "ppo" or "sac".
+    activation: as in the run's config.
+    clip_obs, epsilon: settings of the normalisation.
+    tensors: maps tensor name to shape.
     """
 
     algorithm: str
@@ -51,7 +52,7 @@ class PolicyLayout:
 
     @property
     def size(self) -> int:
-        """Bytes of a record."""
+        """Size of a record [bytes]."""
         numbers = sum(math.prod(shape) for shape in self.tensors.values())
         return _STATISTICS * _DOUBLE.itemsize + numbers * _FLOAT.itemsize
 
@@ -69,7 +70,7 @@ class PolicyLayout:
         return b"".join(parts + [tensors[name].astype(_FLOAT, copy=False).tobytes() for name in self.tensors])
 
     def decode(self, record: bytes, steps: int, info: AgentInfo) -> Agent:
-        """The agent of a record."""
+        """Return the agent of a record."""
         mean, var = np.frombuffer(record, _DOUBLE, _STATISTICS).astype(np.float64).reshape(2, -1)
         arrays, position = {}, _STATISTICS * _DOUBLE.itemsize
         for name, shape in self.tensors.items():
@@ -93,36 +94,36 @@ class PolicyLayout:
 
 
 def driving_tensors(state: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """Of a torch policy's state those that driving needs, as arrays that share their memory."""
+    """Return the tensors of a torch policy's state that driving needs, as arrays that share their memory."""
     return {name: tensor.detach().cpu().numpy() for name, tensor in state.items() if not name.startswith(CRITICS)}
 
 
 class PolicyLog:
-    """Appends policies to the file; fewer and fewer of them when it gets large.
+    """Writer of a policy log. As the file grows, fewer policies are logged.
 
-    every: of so many that are offered one is kept, at first.
+    every: one of so many offered policies is logged at first.
     """
 
-    def __init__(self, folder: Path, story: RunLog, layout: PolicyLayout, every: int = 1) -> None:
-        self._path, self._story, self.layout = folder / POLICIES_FILE, story, layout
+    def __init__(self, folder: Path, run_log: RunLog, layout: PolicyLayout, every: int = 1) -> None:
+        self._path, self._run_log, self.layout = folder / POLICIES_FILE, run_log, layout
         self._size = self._path.stat().st_size if self._path.is_file() else 0
         self._file: BinaryIO | None = None
-        self._every, self._limit = every, (self._size + MOST_BYTES) // 2
-        """How many of those that are offered are kept, until the file has so many bytes."""
-        self._seen = 0
-        story.network(layout.to_json())
+        self._every, self._limit = every, (self._size + MAX_FILE_SIZE) // 2
+        """File size at which `_every` grows [bytes]."""
+        self._offered = 0
+        run_log.network(layout.to_json())
 
     def offer(self, make: Callable[[], bytes], steps: int) -> bool:
-        """A new policy: keep it if it is one of those to keep. The record is made only then."""
-        self._seen += 1
-        if (self._seen - 1) % self._every:
+        """Log the policy if it is its turn, and return True then. make: returns the record; called only if needed."""
+        self._offered += 1
+        if (self._offered - 1) % self._every:
             return False
         self.keep(make(), steps)
         return True
 
     def keep(self, record: bytes, steps: int) -> None:
-        """Write a policy; a full disk does not end the run."""
-        if self._size + len(record) > MOST_BYTES:
+        """Write a policy. A full disk is logged as a problem and does not end the run."""
+        if self._size + len(record) > MAX_FILE_SIZE:
             return
         try:
             if self._file is None:
@@ -131,13 +132,15 @@ class PolicyLog:
             self._file.seek(self._size)
             self._file.write(record)
         except OSError as error:
-            self._story.event("problem", f"could not keep a policy: {error.strerror or error}; the run goes on", steps)
+            self._run_log.event(
+                "problem", f"could not save a policy: {error.strerror or error}; the run continues", steps
+            )
             return
-        self._story.policy(steps, self._size)
+        self._run_log.policy(steps, self._size)
         self._size += len(record)
         if self._size > self._limit:
             self._every *= THINNING
-            self._limit = (self._size + MOST_BYTES) // 2
+            self._limit = (self._size + MAX_FILE_SIZE) // 2
 
     def close(self) -> None:
         if self._file is not None:
@@ -146,7 +149,7 @@ class PolicyLog:
 
 
 def load_policy(folder: Path, content: Mapping[str, Any], steps: int, offset: int) -> Agent:
-    """The agent of a kept policy, by the layout in the story and where its record begins."""
+    """Load a logged policy as an agent. content: its layout in the run log; offset: start of its record."""
     path = folder / POLICIES_FILE
     try:
         layout = PolicyLayout.from_json(content)
@@ -157,4 +160,4 @@ def load_policy(folder: Path, content: Mapping[str, Any], steps: int, offset: in
         info = AgentInfo(f"{folder.name} at {steps:,}", path, layout.size, modified, stats_path=path)
         return layout.decode(record, steps, info)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise AgentError(f"{path}: its policy of {steps:,} steps cannot be read ({error})") from error
+        raise AgentError(f"{path}: the policy at {steps:,} steps cannot be read ({error})") from error

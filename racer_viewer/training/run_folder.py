@@ -1,4 +1,4 @@
-"""Runs as they lie on disk: where the next one goes, and what one can go on from. Nothing here needs torch."""
+"""Run folders: names, checkpoints to resume from, and removal. Does not import torch."""
 
 from __future__ import annotations
 
@@ -19,20 +19,24 @@ from racer_viewer.training.config import RunConfig, load_run_config
 CONFIG_FILE = "config.json"
 LEARNER_LOG_FILE = "learner.log"
 """Standard output and standard error of the learner process."""
-REMOVE_TRIES, REMOVE_SECONDS = 20, 0.05
-"""How often, and from one try to the next, a run is removed: Windows keeps files that somebody is just reading."""
+REMOVE_TRIES, REMOVE_INTERVAL = 20, 0.05
+"""Attempts to remove a run and time between them [s]; Windows keeps files that another process is reading."""
 HIDDEN = "."
-"""Before the name of a run that is being removed; `run_folders` leaves it out."""
+"""Prefix of a folder that is being removed; `run_folders` skips it."""
 _STEPS = re.compile(r"_(\d+)_steps$")
 
 
 class ResumeError(RacerError):
-    """There is nothing to go on from."""
+    """The run or model cannot be resumed; the text says why."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A saved model to go on from, with the config of its run and the steps that it had learned for."""
+    """A saved model to resume from.
+
+    config: config of its run.
+    steps: number of steps it was trained for.
+    """
 
     model: Path
     stats: Path
@@ -41,11 +45,11 @@ class Checkpoint:
 
 
 def find_checkpoint(where: Path, runs: Path) -> Checkpoint:
-    """What `--resume` means: a model file, the folder of a run, or a run's name; of a run, its latest checkpoint."""
+    """Resolve `--resume`: a model file, a run folder or a run's name. For a run, return its latest checkpoint."""
     folder = next((each for each in (where, runs / where) if each.is_dir()), None)
     model = where if folder is None else latest_model(folder)
     if model is None:
-        raise ResumeError(f"{folder} has no checkpoint yet to go on from")
+        raise ResumeError(f"{folder} has no checkpoint yet: there is nothing to resume")
     if not model.is_file():
         known = ", ".join(each.name for each in run_folders(runs))
         raise ResumeError(f"--resume {where}: no such model or run" + (f"; runs: {known}" if known else ""))
@@ -53,16 +57,16 @@ def find_checkpoint(where: Path, runs: Path) -> Checkpoint:
     if stats is None:
         raise ResumeError(
             f"{model} has no statistics beside it ({model.stem}_vecnormalize.npz or .pkl): "
-            "without the normalisation that it learned with it cannot go on"
+            "without its normalisation it cannot be resumed"
         )
     config_file = model.parent / CONFIG_FILE
     if not config_file.is_file():
-        raise ResumeError(f"{model} has no {CONFIG_FILE} beside it, which says how it was learning")
+        raise ResumeError(f"{model} has no {CONFIG_FILE} beside it: its training settings are not known")
     return Checkpoint(model, stats, load_run_config(config_file), steps_of(model))
 
 
 def run_folders(runs: Path) -> list[Path]:
-    """Of all runs, by name; none where there is no such folder, or it cannot be read."""
+    """Return the folders of all runs, sorted by name; empty if `runs` does not exist or cannot be read."""
     try:
         return sorted(each for each in runs.iterdir() if each.is_dir() and not each.name.startswith(HIDDEN))
     except OSError:
@@ -70,14 +74,15 @@ def run_folders(runs: Path) -> list[Path]:
 
 
 def folder_of(where: Path) -> Path:
-    """Of a run, by itself or by a model in it."""
+    """Return the run folder, given the folder itself or a model in it."""
     return where.parent if where.is_file() else where
 
 
 def resumed_config(where: Path, timesteps: int | None = None) -> RunConfig:
-    """Of a run that goes on, from its latest checkpoint, its beginning or a model of it, up to a total of steps.
+    """Return the config to resume a run with. Raises ResumeError if no steps are left.
 
-    timesteps: the new total; None is the one it had. What cannot go on is an error that says so.
+    where: run folder, to resume from its latest checkpoint or its start, or a model in it.
+    timesteps: new total number of steps; None keeps the old one.
     """
     config = load_run_config(folder_of(where) / CONFIG_FILE)
     config = config if timesteps is None else replace(config, timesteps=timesteps)
@@ -91,18 +96,18 @@ def check_steps_left(checkpoint: Checkpoint, config: RunConfig) -> None:
         name = config.name or checkpoint.model.parent.name
         raise ResumeError(
             f"{name} has learned {checkpoint.steps:,} of {config.timesteps:,} steps: "
-            f"ask for more with --timesteps, as --timesteps {2 * checkpoint.steps}"
+            f"ask for more with --timesteps, for example --timesteps {2 * checkpoint.steps}"
         )
 
 
 def latest_model(folder: Path) -> Path | None:
-    """The model of a run that has learned longest; the best one so far is for driving, not to go on from."""
+    """Return the model of a run with the most steps. The best model is for driving and not considered."""
     models = [path for path in folder.glob("*.zip") if not path.stem.endswith("_best") and path.name[0] != "."]
     return max(models, key=lambda path: (steps_of(path), path.stat().st_mtime), default=None)
 
 
 def steps_of(model: Path) -> int:
-    """Steps that a model had learned for, as its file says."""
+    """Return the number of steps a model was trained for, from its content or else its name."""
     try:
         with zipfile.ZipFile(model) as archive:
             return int(json.loads(archive.read("data"))["num_timesteps"])
@@ -114,7 +119,7 @@ def steps_of(model: Path) -> int:
 
 
 def free_name(config: RunConfig, runs: Path) -> str:
-    """By the algorithm and the circuits, with the first number that is free."""
+    """Return a name from the algorithm, the circuits and the first free number."""
     track = config.tracks[0] if len(config.tracks) == 1 else f"{len(config.tracks)}-circuits"
     stem = "".join(
         letter if letter.isalnum() or letter in "-_" else "-" for letter in f"{config.algo}-{Path(track).stem}"
@@ -127,35 +132,35 @@ def free_name(config: RunConfig, runs: Path) -> str:
 
 def check_name_is_free(name: str, runs: Path) -> None:
     if (runs / name).exists():
-        raise RacerError(f"there is a run {name} already: choose another --name, or go on with --resume {name}")
+        raise RacerError(f"run {name} exists already: choose another --name, or continue it with --resume {name}")
 
 
 def write_config(config: RunConfig, folder: Path) -> None:
-    """A run's config.json."""
+    """Write a run's config.json."""
     with atomic_write(folder / CONFIG_FILE) as temporary:
         temporary.write_text(config.to_json(), encoding="utf-8")
 
 
 def remove_run(folder: Path) -> None:
-    """With all that is in it; nobody may learn in it. For others it goes at once, not file by file."""
-    problem = "others write there"
+    """Remove a run in which no learner runs. It disappears from `run_folders` at once, not file by file."""
+    problem = "another process writes to it"
     for _ in range(REMOVE_TRIES):
         try:
-            folder = _out_of_sight(folder)
+            folder = _hide(folder)
             shutil.rmtree(folder)
-        except FileNotFoundError:  # somebody else removes it too
+        except FileNotFoundError:  # another process removes it too
             if not folder.exists():
                 return
         except OSError as error:
             problem = error.strerror or str(error)
         else:
             return
-        time.sleep(REMOVE_SECONDS)
+        time.sleep(REMOVE_INTERVAL)
     raise RacerError(f"{folder} could not be removed: {problem}")
 
 
-def _out_of_sight(folder: Path) -> Path:
-    """Where it is renamed to; its own place if Windows refuses that, since a file of it is open."""
+def _hide(folder: Path) -> Path:
+    """Rename a folder to a hidden name and return it; unchanged if Windows refuses because a file is open."""
     if folder.name.startswith(HIDDEN):
         return folder
     hidden = folder.with_name(f"{HIDDEN}{folder.name}-{secrets.token_hex(4)}")

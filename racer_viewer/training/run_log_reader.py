@@ -1,11 +1,7 @@
-"""The figures of a run from before there were stories, in its progress.csv.
-
-Reading a run's story, as it grows or as a whole."""
+"""Run log format and reader: what a run writes to live.jsonl while it learns, read as it grows."""
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,78 +13,32 @@ from racer_viewer.run_history import UNKNOWN, Floats, RunEvent, RunHistory
 from racer_viewer.timing import SECTORS
 
 RUN_LOG_FILE = "live.jsonl"
+"""Append-only event log of a run: one JSON object per line, whose key `what` is one of the kinds below."""
 
 UPDATE, LAPS, EVENT, NETWORK, POLICY = "update", "laps", "event", "network", "policy"
-"""What a line tells:
+"""Kinds of log entries:
 
-update: `steps`, `seconds`, and `values`, the figures of one update of the policy by name.
-laps: `laps`, rows of steps and time [s]; `sectors`, rows of steps and the times of the thirds [s], null if not whole.
-    Each row ends with the number of its circuit among those of the run, where that is known.
-event: `steps`, `seconds`, `kind` and `text`; a begin has the names of its `circuits`, an end has an `outcome`, new
-    weights are the whole ai-config `rewards`.
-network: how the records of the policies that follow are laid out: see `policies.Layout`.
-policy: `steps`, and the `offset` of its record in the file of policies.
+update: `steps`, `seconds`, and `values`, the metrics of one policy update by name.
+laps: `laps`, rows of steps and lap time [s]; `sectors`, rows of steps and sector times [s], null if a sector is
+    incomplete. The last number of a row is the index of its circuit, if known.
+event: `steps`, `seconds`, `kind` and `text`; "begin" also has the names of the `circuits`, "end" has an `outcome`,
+    "weights" has the whole ai-config as `rewards`.
+network: layout of the policy records that follow; see `policy_log.PolicyLayout`.
+policy: `steps`, and the `offset` of its record in the policy file.
 """
 
 SPEED = "time/steps_per_second"
-"""Name of the figure that says how fast it went since the update before."""
+"""Name of the metric for the learning speed since the previous update."""
 
 FINISHED, STOPPED = "finished", "stopped"
-"""Outcomes of a run that ended in good order."""
+"""Outcomes of a run that ended normally."""
 
-_SUFFIX = re.compile(r"progress(?:_(\d+))?\.csv")
-
-
-def read_progress(folder: Path) -> RunHistory:
-    """Figures by steps; a run that was gone on with has a file for each time, which begins where it says."""
-    files = [(int(match[1] or 0), path) for path in folder.glob("*.csv") if (match := _SUFFIX.fullmatch(path.name))]
-    rows: dict[int, dict[str, float]] = {}
-    seconds: dict[int, float] = {}
-    before = 0.0
-    for begin, path in sorted(files):
-        rows = {steps: row for steps, row in rows.items() if steps <= begin}
-        before = max((seconds[steps] for steps in rows), default=0.0)
-        for row in _read_csv(path):
-            steps = int(row.get("time/total_timesteps", -1))
-            if steps < 0:
-                continue
-            rows[steps] = {**rows.get(steps, {}), **row}
-            seconds[steps] = before + row.get("time/time_elapsed", 0.0)
-    names = dict.fromkeys(name for row in rows.values() for name in row)
-    order = sorted(rows)
-    return RunHistory(
-        name=folder.name,
-        steps=np.array(order, np.float64),
-        seconds=np.array([seconds[steps] for steps in order]),
-        values={name: np.array([rows[steps].get(name, np.nan) for steps in order]) for name in names},
-    )
-
-
-def _read_csv(path: Path) -> list[dict[str, float]]:
-    """Its rows; what is no number is left out."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return [_numbers(row) for row in csv.DictReader(file)]
-    except (OSError, ValueError, csv.Error):
-        return []
-
-
-def _numbers(row: Mapping[str | None, Any]) -> dict[str, float]:
-    numbers = {}
-    for name, text in row.items():
-        try:
-            numbers[str(name)] = float(text)
-        except (TypeError, ValueError):
-            continue
-    return numbers
-
-
-CHUNK = 2**20
-"""Bytes that are read at once: other threads of a window shall not wait for long."""
+CHUNK_SIZE = 2**20
+"""Maximum number of bytes parsed per `advance`; parsing more would delay the other threads of a window."""
 
 
 class GrowingRows:
-    """Rows of numbers to append to. A view that was given out before never changes."""
+    """Appendable rows of numbers. Views returned earlier never change."""
 
     def __init__(self, *shape: int) -> None:
         self._rows, self.count = np.zeros((64, *shape)), 0
@@ -105,12 +55,8 @@ class GrowingRows:
         self._rows[self.count] = row
         self.count += 1
 
-    def extend(self, rows: Floats) -> None:
-        for row in rows:
-            self.append(row)
-
-    def keep(self, count: int) -> None:
-        """Only the first so many."""
+    def truncate(self, count: int) -> None:
+        """Keep only the first `count` rows."""
         self._rows, self.count = self._rows.copy(), min(count, self.count)
 
     def replace_last(self, row: Sequence[float] | float) -> None:
@@ -119,19 +65,20 @@ class GrowingRows:
 
 
 class RunLogReader:
-    """Reads live.jsonl from where it was left, and makes curves of it.
+    """Incremental reader of a run log.
 
-    begins: how often the run was begun or gone on with; paused: whether it is, as far as is told; outcome: how it
-    ended, if it did; rewards: the ai-config of the last change of weights since it was gone on with; policies: for each
-    that was kept the layout of its record, its steps, and where it begins.
-
-    What a run learned before there were stories comes from its progress.csv.
+    history: everything read so far.
+    starts: number of times the run was started or resumed.
+    paused: last known pause state.
+    outcome: FINISHED or STOPPED once the run has ended, else "".
+    rewards: ai-config of the last change of reward weights since the last start.
+    policies: (layout, steps, offset) of each logged policy.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._path, self._position, self._rest = folder, folder / RUN_LOG_FILE, 0, b""
-        self._told: set[str] = set()
-        self.begins, self.paused, self.outcome = 0, False, ""
+        self._reported: set[str] = set()
+        self.starts, self.paused, self.outcome = 0, False, ""
         self.rewards: Mapping[str, Any] | None = None
         self.policies: list[tuple[Mapping[str, Any], int, int]] = []
         self._layout: Mapping[str, Any] = {}
@@ -140,23 +87,20 @@ class RunLogReader:
         self._laps, self._sectors = GrowingRows(2), GrowingRows(1 + SECTORS)
         self._circuits: tuple[str, ...] = ()
         self._lap_circuits, self._sector_circuits = GrowingRows(), GrowingRows()
-        self._kept, self._events = GrowingRows(), list[RunEvent]()
+        self._policy_steps, self._events = GrowingRows(), list[RunEvent]()
         self.history = RunHistory(folder.name)
 
     def read_all(self) -> RunHistory:
         while self.advance():
             pass
-        if not self._position:
-            self._take_progress()
-            self.history = self._make_curves()
         return self.history
 
     def advance(self) -> bool:
-        """Read what is new, but not too much at once; whether there was something."""
+        """Read up to CHUNK_SIZE new bytes; return False if there were none."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._position)
-                data = file.read(CHUNK)
+                data = file.read(CHUNK_SIZE)
         except OSError:
             return False
         if not data:
@@ -164,39 +108,43 @@ class RunLogReader:
         self._position += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            self._take(line)
-        self.history = self._make_curves()
+            self._read_line(line)
+        self.history = self._make_history()
         return True
 
     def seconds_at(self, steps: int) -> float:
-        """How long the run had taken when it was there."""
-        told = (event.seconds for event in self._events if event.steps <= steps)
-        return float(max([0.0, *self._seconds.view[self._steps.view <= steps], *told])) if steps else 0.0
+        """Return the learning time [s] up to the given number of steps."""
+        events = (event.seconds for event in self._events if event.steps <= steps)
+        return float(max([0.0, *self._seconds.view[self._steps.view <= steps], *events])) if steps else 0.0
 
     def add_event(self, event: RunEvent) -> None:
-        """That was told in another way, since the file could not be written; it may be there later."""
-        self._told.add(event.text)
+        """Add an event received over the control socket; the same event is skipped if the log contains it later."""
+        self._reported.add(event.text)
         self._events.append(event)
-        self.history = self._make_curves()
+        self.history = self._make_history()
 
-    def _take(self, line: bytes) -> None:
-        """A line; one that is damaged, where a disk was full or a learner was killed, is passed over."""
+    def _read_line(self, line: bytes) -> None:
+        """Apply one log line; skip lines damaged by a full disk or a killed learner."""
         try:
             content = orjson.loads(line)
-            _TAKERS[content["what"]](self, content)
+            _HANDLERS[content["what"]](self, content)
         except (ValueError, KeyError, TypeError, IndexError):
             return
 
-    def _take_update(self, content: Mapping[str, Any]) -> None:
+    def _read_update(self, content: Mapping[str, Any]) -> None:
         steps = float(content["steps"])
-        again = bool(self._steps.count) and self._steps.view[-1] == steps  # SAC tells more than once in a tick
-        if not again:
+        is_same_update = bool(self._steps.count) and self._steps.view[-1] == steps  # SAC logs several times per tick
+        if not is_same_update:
             self._steps.append(steps)
             self._seconds.append(float(content["seconds"]))
             for column in self._values.values():
                 column.append(np.nan)
         for name, value in content["values"].items():
-            self._column(name).replace_last(float(value)) if again else self._set_last(name, float(value))
+            column = self._column(name)
+            if is_same_update:
+                column.replace_last(float(value))
+            else:
+                column.view[-1] = float(value)  # no returned view contains this row yet
 
     def _column(self, name: str) -> GrowingRows:
         if name not in self._values:
@@ -205,11 +153,7 @@ class RunLogReader:
                 column.append(np.nan)
         return self._values[name]
 
-    def _set_last(self, name: str, value: float) -> None:
-        """Of a row that nobody has seen yet."""
-        self._column(name).view[-1] = value
-
-    def _take_laps(self, content: Mapping[str, Any]) -> None:
+    def _read_laps(self, content: Mapping[str, Any]) -> None:
         for steps, time, *circuit in content["laps"]:
             self._laps.append([steps, time])
             self._lap_circuits.append(circuit[0] if circuit else UNKNOWN)
@@ -218,83 +162,70 @@ class RunLogReader:
             self._sectors.append([steps, *(np.nan if time is None else time for time in times)])
             self._sector_circuits.append(row[1 + SECTORS] if len(row) > 1 + SECTORS else UNKNOWN)
 
-    def _take_event(self, content: Mapping[str, Any]) -> None:
+    def _read_event(self, content: Mapping[str, Any]) -> None:
         event = RunEvent(int(content["steps"]), float(content["seconds"]), str(content["kind"]), str(content["text"]))
         if event.kind == "begin":
-            self._take_begin(content, event.steps)
+            self._read_start(content, event.steps)
         elif event.kind in ("paused", "resumed"):
             self.paused = event.kind == "paused"
         elif event.kind == "weights":
             self.rewards = content.get("rewards")
         elif event.kind == "end":
             self.outcome = str(content.get("outcome", ""))
-        if event.kind != "problem" or event.text not in self._told:
+        if event.kind != "problem" or event.text not in self._reported:
             self._events.append(event)
 
-    def _take_begin(self, content: Mapping[str, Any], steps: int) -> None:
-        if not self.begins and steps:
-            self._take_progress()
-        self.begins += 1
+    def _read_start(self, content: Mapping[str, Any], steps: int) -> None:
+        self.starts += 1
         self.paused, self.outcome, self.rewards = False, "", None
         self._circuits = tuple(map(str, content.get("circuits", self._circuits)))
-        self._take_back(steps)
+        self._discard_after(steps)
 
-    def _take_progress(self) -> None:
-        """The figures that are there instead of a story, or of the time before it begins."""
-        if self._steps.count:
-            return
-        before = read_progress(self.folder)
-        self._steps.extend(before.steps)
-        self._seconds.extend(before.seconds)
-        for name, values in before.values.items():
-            self._values[name] = GrowingRows()
-            self._values[name].extend(values)
-
-    def _take_policy(self, content: Mapping[str, Any]) -> None:
+    def _read_policy(self, content: Mapping[str, Any]) -> None:
         self.policies.append((self._layout, int(content["steps"]), int(content["offset"])))
-        self._kept.append(float(content["steps"]))
+        self._policy_steps.append(float(content["steps"]))
 
-    def _take_network(self, content: Mapping[str, Any]) -> None:
+    def _read_network(self, content: Mapping[str, Any]) -> None:
         self._layout = content
 
-    def _take_back(self, steps: int) -> None:
-        """What came after the checkpoint that a run goes on from never was."""
+    def _discard_after(self, steps: int) -> None:
+        """Drop everything after the checkpoint that the run resumed from."""
         count = int(np.searchsorted(self._steps.view, steps, "right"))
         for column in (self._steps, self._seconds, *self._values.values()):
-            column.keep(count)
+            column.truncate(count)
         for rows, circuits in ((self._laps, self._lap_circuits), (self._sectors, self._sector_circuits)):
             count = int(np.searchsorted(rows.view[:, 0], steps, "right"))
-            rows.keep(count)
-            circuits.keep(count)
-        self._kept.keep(int(np.searchsorted(self._kept.view, steps, "right")))
-        del self.policies[self._kept.count :]
+            rows.truncate(count)
+            circuits.truncate(count)
+        self._policy_steps.truncate(int(np.searchsorted(self._policy_steps.view, steps, "right")))
+        del self.policies[self._policy_steps.count :]
         self._events = [event for event in self._events if event.steps <= steps]
 
-    def _make_curves(self) -> RunHistory:
+    def _make_history(self) -> RunHistory:
         return RunHistory(
-            name=self._path.parent.name,
+            name=self.folder.name,
             steps=self._steps.view,
             seconds=self._seconds.view,
             values={name: column.view for name, column in self._values.items()},
             laps=self._laps.view,
             sectors=self._sectors.view,
             events=tuple(self._events),
-            policies=self._kept.view,
+            policies=self._policy_steps.view,
             circuits=self._circuits,
             lap_circuits=self._lap_circuits.view,
             sector_circuits=self._sector_circuits.view,
         )
 
 
-_TAKERS = {
-    UPDATE: RunLogReader._take_update,
-    LAPS: RunLogReader._take_laps,
-    EVENT: RunLogReader._take_event,
-    POLICY: RunLogReader._take_policy,
-    NETWORK: RunLogReader._take_network,
+_HANDLERS = {
+    UPDATE: RunLogReader._read_update,
+    LAPS: RunLogReader._read_laps,
+    EVENT: RunLogReader._read_event,
+    POLICY: RunLogReader._read_policy,
+    NETWORK: RunLogReader._read_network,
 }
 
 
 def load_history(folder: Path) -> RunHistory:
-    """The curves of a run, from its story; of one from before there were stories, from its progress.csv."""
+    """Read the whole log of a run."""
     return RunLogReader(folder).read_all()

@@ -1,6 +1,4 @@
-"""Starting a learner as a process of its own.
-
-A run as a window sees it: its story so far, its cars now, its policies, and orders to it."""
+"""Run monitor: starts or attaches to a learner process, follows its run for a window and sends it commands."""
 
 from __future__ import annotations
 
@@ -39,15 +37,18 @@ from racer_viewer.training.run_lock import check_not_running, running_learner
 from racer_viewer.training.run_log_reader import FINISHED, SPEED, RunLogReader
 
 USAGE_ERROR = 2
-"""Exit code of a learner that says itself what was wrong."""
+"""Exit code of a learner that has printed what was wrong."""
+CLOSE_TIMEOUT = 2.0
+"""Time that a closing window waits for its last command to be sent [s]."""
 
 LearnerProcess = subprocess.Popen[bytes]
+RunState = Literal["starting", "learning", "paused", "finished", "stopped", "failed"]
 
 
 def start_learner(where: Path) -> LearnerProcess:
-    """In a session of its own, so that Ctrl-C in the window's terminal does not reach it.
+    """Start a learner process in a session of its own, so that Ctrl-C in the window's terminal does not reach it.
 
-    where: the folder of a run, or the model of it to go on from. Its standard input is its leash.
+    where: run folder, or the model in it to resume from. The process ends when its standard input is closed.
     """
     with (folder_of(where) / LEARNER_LOG_FILE).open("wb") as log:
         return subprocess.Popen(
@@ -56,34 +57,37 @@ def start_learner(where: Path) -> LearnerProcess:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            creationflags=_detached_on_windows(),
+            creationflags=_windows_flags(),
         )
 
 
-def explain_end(folder: Path, code: int | None, begun: bool) -> str:
-    """What happened to a learner that ended without a word in its story, and how to go on.
+def explain_end(folder: Path, code: int | None, has_log: bool) -> str:
+    """Explain why a learner ended without logging an outcome, and what can be resumed.
 
-    code: of its exit, None if it is not known; begun: whether the run ever was.
+    code: exit code, None if not known.
+    has_log: True if the run log contains a start.
     """
-    words = _last_words(folder)
-    if code == USAGE_ERROR and words:
-        return f"{words}. {_how_to_go_on(folder)}" if begun else words
-    how = "" if code is None else f" (signal {-code})" if code < 0 else f" (exit code {code})"
-    said = f" Its last words: {words}." if words else ""
-    return f"The learner ended unexpectedly{how}.{said} {_how_to_go_on(folder)}"
+    output = _last_output(folder)
+    if code == USAGE_ERROR and output:
+        return f"{output}. {_what_to_resume(folder)}" if has_log else output
+    reason = "" if code is None else f" (signal {-code})" if code < 0 else f" (exit code {code})"
+    printed = f" Its last output: {output}." if output else ""
+    return f"The learner ended unexpectedly{reason}.{printed} {_what_to_resume(folder)}"
 
 
-def _how_to_go_on(folder: Path) -> str:
+def _what_to_resume(folder: Path) -> str:
     try:
         model = latest_model(folder)
         steps = None if model is None else steps_of(model)
     except (ResumeError, OSError):
         steps = None
-    return "It had saved nothing yet." if steps is None else f"Its last checkpoint, of {steps:,} steps, can go on."
+    if steps is None:
+        return "No checkpoint was saved."
+    return f"The run can be resumed from its last checkpoint at {steps:,} steps."
 
 
-def _last_words(folder: Path) -> str:
-    """The last line of a learner's output."""
+def _last_output(folder: Path) -> str:
+    """Return the last line printed by the learner."""
     try:
         text = (folder / LEARNER_LOG_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -92,56 +96,55 @@ def _last_words(folder: Path) -> str:
     return lines[-1].removeprefix("racer-viewer: ") if lines else ""
 
 
-def _detached_on_windows() -> int:
+def _windows_flags() -> int:
     if sys.platform == "win32":
         return subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
     return 0
 
 
-RunState = Literal["starting", "learning", "paused", "finished", "stopped", "failed"]
-
-GOODBYE_SECONDS = 2.0
-"""That a window which closes waits for its last order to be sent."""
-
-
 class RunMonitor:
-    """A run that learns in another process, or that has learned. Every method returns at once.
+    """A run that learns in another process, or that has ended. Methods other than `close` do not block.
 
-    A thread of its own keeps it up to date. It never starts a learner again by itself: if one dies, the state is
-    "failed" and `problem` says what happened. One that only sleeps, or is slow, is waited for however long it takes.
+    A thread follows the run. A learner is never restarted: if it dies, the state is "failed" and `problem` says what
+    happened. A suspended or slow learner is waited for without a timeout.
     """
 
     def __init__(
         self,
         config: RunConfig,
-        story: RunLogReader,
+        reader: RunLogReader,
         learner: LearnerProcess | None = None,
         pid: int | None = None,
         is_new: bool = False,
     ) -> None:
-        """Use `start`, `attach` or `continue_run`. story: as far as it goes by now; pid: of somebody else's learner."""
-        self.folder, self.config = story.folder, config
+        """Use `start`, `attach` or `continue_run` instead.
+
+        reader: reader that has read the log so far.
+        learner: learner started by this process.
+        pid: process id of a learner started by another process.
+        """
+        self.folder, self.config = reader.folder, config
         self.problem = ""
         self._learner, self._pid, self._is_new = learner, pid, is_new
-        self._reader = story
-        self._begins_before = story.begins if learner or story.outcome else max(0, story.begins - 1)
-        """How often it had begun when this learner had not yet."""
+        self._reader = reader
+        self._starts_before = reader.starts if learner or reader.outcome else max(0, reader.starts - 1)
+        """Number of starts in the log before this learner."""
         self._rewards: Mapping[str, Any] | None = None
         self._pace: float | None = None
-        self._line, self._cars = ControlClient(self.folder), CarFeedMonitor(self.folder)
+        self._client, self._cars = ControlClient(self.folder), CarFeedMonitor(self.folder)
         self._ended_as: RunState | None = None
         self._ending = threading.Lock()
         self._leaving, self._detached, self._discarded = threading.Event(), False, False
         self._thread: threading.Thread | None = None
         if learner is None and pid is None:
-            self._ended_as = "finished" if self._has_finished() else "stopped"
+            self._ended_as = "finished" if reader.outcome == FINISHED else "stopped"
         else:
-            self._thread = threading.Thread(target=self._follow, name="racer-watched-run", daemon=True)
+            self._thread = threading.Thread(target=self._follow, name="racer-run-monitor", daemon=True)
             self._thread.start()
 
     @classmethod
     def start(cls, config: RunConfig, runs: Path) -> RunMonitor:
-        """Begin a run in a folder of its own, by the config's name or a free one."""
+        """Start a run in a new folder, named by the config or by a free name."""
         if config.name:
             check_name_is_free(config.name, runs)
         config = config if config.name else replace(config, name=free_name(config, runs))
@@ -152,32 +155,32 @@ class RunMonitor:
 
     @classmethod
     def attach(cls, folder: Path) -> RunMonitor:
-        """See a run that learns in the background or at a terminal; if none does there, what it has learned."""
-        config, story, pid = load_run_config(folder / CONFIG_FILE), RunLogReader(folder), running_learner(folder)
-        story.read_all()
-        return cls(config, story, pid=pid)
+        """Follow a run that learns in the background or at a terminal, or open one that has ended."""
+        config, reader, pid = load_run_config(folder / CONFIG_FILE), RunLogReader(folder), running_learner(folder)
+        reader.read_all()
+        return cls(config, reader, pid=pid)
 
     @classmethod
     def continue_run(cls, where: Path, timesteps: int | None = None) -> RunMonitor:
-        """Go on with a run from its latest checkpoint, or begin it anew if it has none.
+        """Resume a run from its latest checkpoint, or start it anew if it has none.
 
-        where: its folder, or the model of it to go on from. timesteps: the total to learn to; None is the one it had.
-        A run that has no steps left is a RacerError.
+        where: run folder, or the model in it to resume from.
+        timesteps: new total number of steps; None keeps the old one. Raises RacerError if no steps are left.
         """
         folder = folder_of(where)
         check_not_running(folder)
         config = resumed_config(where, timesteps)
         if timesteps is not None:
             write_config(config, folder)
-        story = RunLogReader(folder)
-        story.read_all()
-        return cls(config, story, start_learner(where))
+        reader = RunLogReader(folder)
+        reader.read_all()
+        return cls(config, reader, start_learner(where))
 
     @property
     def state(self) -> RunState:
         if self._ended_as is not None:
             return self._ended_as
-        if self._reader.begins <= self._begins_before:
+        if self._reader.starts <= self._starts_before:
             return "starting"
         return "paused" if self._reader.paused else "learning"
 
@@ -187,43 +190,53 @@ class RunMonitor:
 
     @property
     def steps(self) -> int:
-        """Of all cars together, up to now."""
+        """Total environment steps so far, summed over cars."""
         return max(self._cars.steps, self.history.last_steps)
 
     @property
     def total(self) -> int:
-        """Steps to learn for."""
+        """Number of steps to learn for."""
         return self.config.timesteps
 
     @property
     def steps_per_second(self) -> float:
-        """In the last seconds; of cars that cannot be seen, in the last update."""
-        if self._cars.are_seen or self.state == "paused":
+        """Learning speed over the last seconds; without a car feed, during the last update."""
+        if self._cars.available or self.state == "paused":
             return self._cars.steps_per_second
         return float(next(iter(self.history.values.get(SPEED, ())[-1:]), 0.0))
 
     @property
     def pace(self) -> float | None:
-        """Times real time that it learns at, as it was last asked here or as the learner says; None is full speed."""
+        """Learning speed in multiples of real time, as last set here or reported by the learner; None is full speed."""
         return self._pace
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """Of the parts of the reward, that it learns with now, by the keys of an ai-config."""
+        """Current reward weights, by the keys of an ai-config."""
         weights: dict[str, float] = self.config.rewards.to_json()["weights"]
         return weights
 
     @property
+    def connected(self) -> bool:
+        """True while connected to the control socket of the learner."""
+        return self._client.connected
+
+    @property
+    def idle(self) -> bool:
+        """True if every command was sent."""
+        return self._client.idle
+
+    @property
     def pid(self) -> int | None:
-        """Of the learner."""
+        """Process id of the learner."""
         return self._pid if self._learner is None else self._learner.pid
 
     def swarm(self) -> Swarm | None:
-        """All cars as they are now; None while there are none to see."""
+        """Return all cars as they are now; None without a car feed."""
         return self._cars.swarm()
 
     def policy(self, number: int = -1) -> Agent:
-        """The agent of a kept policy, by its number in `curves.policies`."""
+        """Load a logged policy by its index in `history.policies`."""
         try:
             layout, steps, offset = self._reader.policies[number]
         except IndexError:
@@ -231,50 +244,47 @@ class RunMonitor:
         return load_policy(self.folder, layout, steps, offset)
 
     def pause(self) -> None:
-        self._line.order(control.PAUSE)
+        self._client.send_command(control.PAUSE)
 
     def resume(self) -> None:
-        self._line.order(control.RESUME)
+        self._client.send_command(control.RESUME)
 
     def save(self) -> None:
-        """A checkpoint now."""
-        self._line.order(control.SAVE)
+        """Save a checkpoint now."""
+        self._client.send_command(control.SAVE)
 
     def set_pace(self, times: float | None) -> None:
-        """As many times real time; None is as fast as it can."""
+        """Set the learning speed in multiples of real time; None is full speed."""
         self._pace = times
-        self._line.order(control.PACE, times=times)
+        self._client.send_command(control.PACE, times=times)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Other reward weights from now on, by the keys of an ai-config; those that are not there stay as they are.
-
-        What cannot be is a ConfigError.
-        """
+        """Change reward weights, by the keys of an ai-config; missing ones stay. Raises ConfigError if invalid."""
         parse_config({"weights": dict(weights)})
-        self._line.order(control.WEIGHTS, weights=dict(weights))
+        self._client.send_command(control.WEIGHTS, weights=dict(weights))
 
     def stop(self, discard: bool = False) -> None:
-        """End it: what it knows is saved, or the whole folder is removed. One that has ended can still be discarded."""
+        """End the run and save its model, or with `discard` remove its folder, also after the run has ended."""
         with self._ending:
             self._discarded = self._discarded or discard
             if self._ended_as is None:
-                self._line.order(control.DISCARD if discard else control.STOP)
+                self._client.send_command(control.DISCARD if discard else control.STOP)
             elif discard and running_learner(self.folder) is None:
                 self._remove()
 
     def detach(self) -> None:
-        """Leave it learning in the background, at full speed; `attach` finds it again."""
+        """Leave the run learning in the background at full speed; `attach` follows it again."""
         self._detached = True
         if self._learner is not None:
-            release_learner(self._learner, to_go_on=True)  # it may not listen yet, and nobody may be there when it does
-        self._line.order(control.DETACH)
+            release_learner(self._learner, keep_running=True)  # it may not listen yet
+        self._client.send_command(control.DETACH)
         self._leaving.set()
 
     def close(self) -> None:
-        """The window goes, and nobody has said what becomes of the run.
+        """Stop following the run, when the window closes without `stop` or `detach`.
 
-        One that it has started is stopped and saved. Another does what it does when its viewers are gone: at a terminal
-        it learns on, in the background it stops and is saved.
+        A run started here is stopped and saved. Another run does what it does without viewers: at a terminal it
+        continues, in the background it is stopped and saved.
         """
         if self._thread is None or not self._thread.is_alive():
             return
@@ -282,88 +292,79 @@ class RunMonitor:
             if self._learner is not None:
                 self.stop()
             self._leaving.set()
-            if not self._line.open and self._learner is not None:
+            if not self._client.connected and self._learner is not None:
                 self._learner.terminate()  # it does not listen yet
-        self._thread.join(GOODBYE_SECONDS)
+        self._thread.join(CLOSE_TIMEOUT)
 
     def _follow(self) -> None:
         try:
-            while not self._look():
+            while not self._poll():
                 pass
-        except Exception as error:  # whatever it is, the window must hear of it
+        except Exception as error:  # the window must show any error of this thread
             self.problem, self._ended_as = f"The run can no longer be followed: {error}", "failed"
         finally:
-            self._line.close()
+            self._client.close()
             self._cars.close()
             if self._learner is not None:
-                release_learner(self._learner, to_go_on=False)
+                release_learner(self._learner, keep_running=False)
 
-    def _look(self) -> bool:
-        """One round; whether it was the last."""
-        over = self._is_over()
+    def _poll(self) -> bool:
+        """Read what is new and send commands once; return True if there is nothing left to follow."""
+        ended = self._has_ended()
         while self._reader.advance():
             pass
-        self._note_weights()
-        if over:
+        self._update_weights()
+        if ended:
             self._finish()
             return True
-        self._line.connect()
+        self._client.connect()
         leaving = self._leaving.is_set()
-        self._line.send_orders(at_once=leaving)
-        self._hear()
+        self._client.flush(wait=not leaving)
+        self._read_messages()
         if self.state != "starting":
-            self._cars.look()
+            self._cars.poll()
         return leaving and not self._discarded and self._may_leave()
 
     def _may_leave(self) -> bool:
-        """Whether the learner knows all that it must."""
-        return self._detached or self._line.open or (self._learner is None and self._line.idle)
+        """Return True if the learner has received every command."""
+        return self._detached or self._client.connected or (self._learner is None and self._client.idle)
 
-    def _is_over(self) -> bool:
-        """Whether the learner is gone; that it says nothing does not count."""
+    def _has_ended(self) -> bool:
+        """Return True if the learner process is gone; silence alone does not count."""
         return running_learner(self.folder) is None if self._learner is None else self._learner.poll() is not None
 
-    def _hear(self) -> None:
-        for message in self._line.news():
+    def _read_messages(self) -> None:
+        for message in self._client.messages():
             if "problem" in message:
-                event = RunEvent(self.steps, self._seconds, "problem", str(message["problem"]))
-                self._reader.add_event(event)
+                events = self.history.events
+                seconds = events[-1].seconds if events else 0.0
+                self._reader.add_event(RunEvent(self.steps, seconds, "problem", str(message["problem"])))
             if "pace" in message:
                 self._pace = message["pace"]
 
-    @property
-    def _seconds(self) -> float:
-        events = self.history.events
-        return events[-1].seconds if events else 0.0
-
-    def _note_weights(self) -> None:
+    def _update_weights(self) -> None:
         rewards = self._reader.rewards
         if rewards is not None and rewards is not self._rewards:
             self._rewards = rewards
             self.config = replace(self.config, rewards=parse_config(rewards))
 
-    def _has_finished(self) -> bool:
-        """As its story says; one from before there were stories has, if it made all its steps."""
-        story = self._reader
-        return story.outcome == FINISHED or (not story.begins and self.steps >= self.total)
-
     def _finish(self) -> None:
-        """The learner is gone: what became of it?"""
+        """Determine the final state after the learner has ended."""
         self._cars.close()
-        begun = self._learner is None or self._reader.begins > self._begins_before
-        outcome = self._reader.outcome if begun else ""
+        started = self._learner is None or self._reader.starts > self._starts_before
+        outcome = self._reader.outcome if started else ""
         with self._ending:
             if self._discarded:
                 self._remove()
-            gone = not self.folder.exists()
-            if gone and not self._discarded:
-                self.problem = "Its folder is gone: it was discarded or removed, and nothing of it is left."
-            if outcome or self._discarded or gone:
+            removed = not self.folder.exists()
+            if removed and not self._discarded:
+                self.problem = "The folder of this run was discarded or removed."
+            if outcome or self._discarded or removed:
                 self._ended_as = "finished" if outcome == FINISHED and not self._discarded else "stopped"
                 return
             code = None if self._learner is None else self._learner.returncode
-            self.problem = explain_end(self.folder, code, begun=self._reader.begins > 0)
-            if self._never_was():
+            self.problem = explain_end(self.folder, code, has_log=self._reader.starts > 0)
+            if self._never_started():
                 self._remove()
             self._ended_as = "failed"
 
@@ -373,8 +374,8 @@ class RunMonitor:
         except RacerError as error:
             self.problem = str(error)
 
-    def _never_was(self) -> bool:
-        """Whether a new run was refused, or given up before it began: its folder is not worth keeping then."""
+    def _never_started(self) -> bool:
+        """Return True if a new run was refused or cancelled before it started: its folder is not worth keeping."""
         refused = self._learner is not None and self._learner.returncode == USAGE_ERROR
-        given_up = self._leaving.is_set() and not self._detached
-        return self._is_new and not self._reader.begins and (refused or given_up)
+        cancelled = self._leaving.is_set() and not self._detached
+        return self._is_new and not self._reader.starts and (refused or cancelled)

@@ -66,7 +66,7 @@ def test_the_command_line_says_so_in_one_line(
     options = ["--headless"] if headless else []
     assert main(["train", *options, "--resume", "tiny", "--data-dir", str(data)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "ask for more with --timesteps, as --timesteps 1024" in line
+    assert "ask for more with --timesteps, for example --timesteps 1024" in line
     assert main(["train", *options, "--resume", "nobody", "--data-dir", str(data)]) == 2
     assert "nobody" in capsys.readouterr().err
 
@@ -163,7 +163,7 @@ def test_a_run_that_cannot_be_removed_is_an_error_and_is_hidden(
         raise PermissionError(13, "somebody holds it")
 
     (tmp_path / "stuck").mkdir()
-    monkeypatch.setattr(run_folder, "REMOVE_SECONDS", 0.0)
+    monkeypatch.setattr(run_folder, "REMOVE_INTERVAL", 0.0)
     monkeypatch.setattr(run_folder.shutil, "rmtree", refuse)
     with pytest.raises(RacerError, match="could not be removed: somebody holds it"):
         run_folder.remove_run(tmp_path / "stuck")

@@ -1,4 +1,4 @@
-"""A run on several circuits knows on which of them each lap was driven."""
+"""Runs on several circuits log the circuit of each lap."""
 
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +16,7 @@ from racer_viewer.training.lap_tracker import LapTracker
 from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.run_log_reader import load_history
 from racer_viewer.training.sb3 import find_cars, make_env, simulation_of
-from tests.training.live.learners import config
+from tests.training.monitor.learners import config
 
 CIRCUITS = ("track-03", "track-01")
 TICKS = 3000
@@ -40,29 +40,29 @@ def log_of_the_champion(config: RunConfig, folder: Path) -> None:
 
 
 def test_laps_and_sectors_know_their_circuit(tmp_path: Path) -> None:
-    """Cars that drive well are about as fast everywhere: what is mixed up would not be."""
+    """The champion is about as fast everywhere, so laps with the wrong circuit would stand out."""
     rewards = {"episode": {"maxSteps": 1200}}
     log_of_the_champion(config(tracks=[CIRCUITS[0], *CIRCUITS], num_cars=8, rewards=rewards), tmp_path)
-    curves = load_history(tmp_path)
-    assert curves.circuits == CIRCUITS
-    bests = curves.best_laps()
+    history = load_history(tmp_path)
+    assert history.circuits == CIRCUITS
+    bests = history.best_laps()
     assert set(bests) == set(CIRCUITS)
     speeds = {name: load_circuit(name).length / bests[name] for name in CIRCUITS}
     assert min(speeds.values()) > 0.7 * max(speeds.values())
     for name in CIRCUITS:
-        laps, sectors = curves.laps_on(name), curves.sectors_on(name)
+        laps, sectors = history.laps_on(name), history.sectors_on(name)
         assert laps[:, 1].max() < 1.4 * bests[name], "no lap of a longer circuit"
         assert np.nanmax(sectors[:, 1:].sum(axis=1)) < 1.4 * bests[name]
-    assert len(curves.laps) == sum(len(curves.laps_on(name)) for name in CIRCUITS)
-    first = next(event for event in curves.events if event.kind == "first lap")
+    assert len(history.laps) == sum(len(history.laps_on(name)) for name in CIRCUITS)
+    first = next(event for event in history.events if event.kind == "first lap")
     assert first.text.endswith(tuple(f" on {name}" for name in CIRCUITS))
 
 
-def test_laps_of_evaluations_are_told_where_no_episode_is_a_whole_lap(tmp_path: Path) -> None:
+def test_laps_of_evaluations_are_logged_if_no_episode_is_a_whole_lap(tmp_path: Path) -> None:
     arguments = ["--track", "track-03", "--from", CHAMPION, "--timesteps", "1024", "--set", "n_steps=16"]
     network = ["--preset", "specialist", "--set", "batch_size=512", "--set", "n_epochs=1"]
     code = main(["train", "--headless", *network, *arguments, "--name", "long", "--data-dir", str(tmp_path)])
     assert code == 0
-    curves = load_history(tmp_path / "runs" / "long")
-    assert 16.0 < curves.laps[:, 1].min() < 25.0
-    assert [event.text[:10] for event in curves.events if event.kind == "first lap"] == ["First lap:"]
+    history = load_history(tmp_path / "runs" / "long")
+    assert 16.0 < history.laps[:, 1].min() < 25.0
+    assert [event.text[:10] for event in history.events if event.kind == "first lap"] == ["First lap:"]

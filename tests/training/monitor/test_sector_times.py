@@ -1,4 +1,4 @@
-"""Times of the thirds of a lap, of all cars at once."""
+"""Sector times of all cars at once."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ TICKS = 1500
 
 
 def drive(start: Start, max_steps: int) -> tuple[np.ndarray, list[tuple[int, ...]], int]:
-    """Rows of sectors, those of a stopwatch that follows each car, and how many laps the engine counted."""
+    """Return sector rows, the sectors of a stopwatch for each car, and the number of laps that the engine counted."""
     env = RacerVectorEnv(4, config={"episode": {"maxSteps": max_steps}}, start=start)
     agent, track = load_agent(models_folder() / f"{CHAMPION}.zip"), load_circuit("track-01")
     step = env.reset_batch(seed=1)
@@ -46,15 +46,15 @@ def test_laps_from_the_line_have_the_sectors_of_a_stopwatch() -> None:
 
 def test_a_sector_counts_only_from_line_to_line() -> None:
     rows, _, _ = drive(ANYWHERE, 300)
-    assert np.isnan(rows).any(), "episodes of five seconds are no whole laps"
+    assert np.isnan(rows).any(), "episodes of five seconds are shorter than a lap"
     assert not np.isnan(rows).all(axis=1).any()
     line = drive(Start(), 10_000)[0]
     flying = line[:, 1:].min(axis=0)
     times = rows[:, 1:]
-    assert (np.nanmin(times, axis=0) > 0.85 * flying).all(), "no sector is shorter than it can be"
+    assert (np.nanmin(times, axis=0) > 0.85 * flying).all(), "no sector is faster than possible"
 
 
-def test_cars_that_stand_have_none() -> None:
+def test_standing_cars_have_no_sectors() -> None:
     env = RacerVectorEnv(2)
     step = env.reset_batch(seed=1)
     times = SectorTracker([load_circuit("track-01")], 2, from_line=True)

@@ -1,4 +1,4 @@
-"""The cars that learn, seen from another process."""
+"""Car feed: learning cars as another process sees them."""
 
 import threading
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_the_latest_state_is_read(tmp_path: Path) -> None:
     writer.close()
     assert not (tmp_path / "swarm.bin").exists()
     latest = reader.read()
-    assert latest is not None, "who looks keeps the last state"
+    assert latest is not None, "a reader keeps the last state"
     assert latest[0].tick == 3
 
 
@@ -59,7 +59,7 @@ def test_a_reader_never_sees_half_a_tick(tmp_path: Path) -> None:
     assert len(seen) > 10
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "swarm.bin").write_bytes(b"something else entirely, and long enough for a head")
     with pytest.raises(ValueError, match="another version"):
         CarFeedReader(tmp_path)

@@ -1,4 +1,4 @@
-"""Policies that a run keeps drive again, exactly as they did."""
+"""Policy log: logged policies act exactly as they did during training."""
 
 import errno
 import os
@@ -10,8 +10,7 @@ import pytest
 from stable_baselines3.common.logger import KVWriter
 
 from racer_viewer.agents import AgentError, load_agent
-from racer_viewer.training import policy_log as policies_module
-from racer_viewer.training import run_log as story_module
+from racer_viewer.training import policy_log, run_log
 from racer_viewer.training import sb3 as sb3_module
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.learner import Callback
@@ -61,7 +60,7 @@ class RecordedActions(Callback):
         },
     ],
 )
-def test_a_kept_policy_acts_as_torch_did(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_a_logged_policy_acts_as_torch_did(changes: dict[str, Any], tmp_path: Path) -> None:
     recorded = RecordedActions()
     outcome = Run(config(**changes), tmp_path).learn(callbacks=[recorded])
     run = RunMonitor.attach(outcome.folder)
@@ -84,19 +83,19 @@ def test_a_kept_policy_acts_as_torch_did(changes: dict[str, Any], tmp_path: Path
         run.policy(9999)
 
 
-def test_a_run_tells_its_story_without_a_window_too(tmp_path: Path) -> None:
+def test_a_run_without_a_window_writes_its_log(tmp_path: Path) -> None:
     outcome = Run(config(), tmp_path).learn()
-    curves = load_history(outcome.folder)
-    assert curves.steps.tolist() == [128, 256, 384, 512, 640]
-    assert {"reward/progress", "rollout/ep_rew_mean", "train/approx_kl", "time/fps"} <= set(curves.values)
-    assert np.isfinite(curves.values["rollout/ep_rew_mean"]).any()
-    kinds = [event.kind for event in curves.events]
+    history = load_history(outcome.folder)
+    assert history.steps.tolist() == [128, 256, 384, 512, 640]
+    assert {"reward/progress", "rollout/ep_rew_mean", "train/approx_kl", "time/fps"} <= set(history.values)
+    assert np.isfinite(history.values["rollout/ep_rew_mean"]).any()
+    kinds = [event.kind for event in history.events]
     assert kinds[0] == "begin"
     assert kinds[-1] == "end"
-    assert kinds.count("checkpoint") == 3, "two on the way and the last"
+    assert kinds.count("checkpoint") == 3, "two during the run and one at its end"
 
 
-def test_a_run_that_goes_on_keeps_more_policies_in_the_same_file(tmp_path: Path) -> None:
+def test_a_resumed_run_appends_policies_to_the_same_file(tmp_path: Path) -> None:
     outcome = Run(config(), tmp_path).learn()
     (outcome.folder / "config.json").write_text(config(timesteps=1024).to_json())
     Run.in_folder(outcome.folder).learn()
@@ -111,28 +110,28 @@ def test_a_run_that_goes_on_keeps_more_policies_in_the_same_file(tmp_path: Path)
 
 
 def test_the_file_stays_small_however_long_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies_module, "MOST_BYTES", 100_000)
-    story, layout = RunLog(tmp_path), PolicyLayout("ppo", "tanh", 10.0, 1e-8, {"a": (100,)})
-    keeper = PolicyLog(tmp_path, story, layout)
+    monkeypatch.setattr(policy_log, "MAX_FILE_SIZE", 100_000)
+    log, layout = RunLog(tmp_path), PolicyLayout("ppo", "tanh", 10.0, 1e-8, {"a": (100,)})
+    policies = PolicyLog(tmp_path, log, layout)
     for steps in range(20_000):
-        keeper.offer(lambda: bytes(layout.size), steps)
-    keeper.close()
-    story.close()
+        policies.offer(lambda: bytes(layout.size), steps)
+    policies.close()
+    log.close()
     kept = load_history(tmp_path).policies
     size = (tmp_path / "policies.bin").stat().st_size
     assert size == len(kept) * layout.size <= 100_000
     gaps = np.diff(kept)
     assert gaps[0] == 1
-    assert kept[-1] > 5000, "they reach far beyond the 160 that there is room for"
+    assert kept[-1] > 5000, "far beyond the 160 that fit"
     assert (np.diff(gaps) >= 0).all()
 
 
-def no_room() -> BinaryIO:
+def open_full_disk() -> BinaryIO:
     return Path("/dev/full").open("wb", buffering=0)
 
 
-class NoRoom(KVWriter):
-    """A writer of figures on a disk that is full."""
+class FullDiskWriter(KVWriter):
+    """A metrics writer on a full disk."""
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -141,16 +140,16 @@ class NoRoom(KVWriter):
         self.write({}, {})
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a disk that is full")
-def test_a_full_disk_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(story_module, "_open_for_appending", lambda path: no_room())
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full disk")
+def test_a_full_disk_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_log, "open_for_appending", lambda path: open_full_disk())
     real = sb3_module.make_output_format
 
-    def figures(kind: str, folder: str, suffix: str) -> Any:
-        return NoRoom() if kind == "csv" else real(kind, folder, suffix)
+    def make_writer(kind: str, folder: str, suffix: str) -> Any:
+        return FullDiskWriter() if kind == "csv" else real(kind, folder, suffix)
 
-    monkeypatch.setattr(sb3_module, "make_output_format", figures)
-    told: list[str] = []
-    outcome = Run(config(), tmp_path).learn(on_problem=told.append)
+    monkeypatch.setattr(sb3_module, "make_output_format", make_writer)
+    problems: list[str] = []
+    outcome = Run(config(), tmp_path).learn(on_problem=problems.append)
     assert outcome.finished
-    assert "No space left" in told[0]
+    assert "No space left" in problems[0]

@@ -1,40 +1,32 @@
-"""Learners that are left, found again, discarded and killed: none is ever left over."""
+"""Learner processes that are detached, found again, discarded and killed; none is left over."""
 
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from racer_env.errors import RacerError
-from racer_viewer.training import run_lock
+from racer_viewer.training import control
+from racer_viewer.training.control import connect
 from racer_viewer.training.run import Run
-from racer_viewer.training.run_lock import running_learner
+from racer_viewer.training.run_lock import LearnerAddress, running_learner
 from racer_viewer.training.run_log_reader import load_history
 from racer_viewer.training.run_monitor import RunMonitor
-from tests.training.live.learners import LONG, begin, config, is_gone, kinds, wait_for
-
-
-def count(do: Callable[[], None], calls: list[bool]) -> Callable[[], None]:
-    """The same, and remembers that it was done."""
-
-    def counted() -> None:
-        do()
-        calls.append(True)
-
-    return counted
+from tests.processes import TIMEOUT, is_gone, wait_for
+from tests.training.monitor.learners import config, event_kinds, wait_until_learning
 
 
 @pytest.mark.slow
-def test_a_run_in_the_background_is_found_again_with_its_whole_story(tmp_path: Path) -> None:
+def test_a_run_in_the_background_is_found_again_with_its_whole_history(tmp_path: Path) -> None:
     first = RunMonitor.start(config(), tmp_path)
-    pid = begin(first)
+    pid = wait_until_learning(first)
     wait_for(lambda: len(first.history.steps) > 3)
     first.detach()
     first.close()
@@ -54,19 +46,19 @@ def test_a_run_in_the_background_is_found_again_with_its_whole_story(tmp_path: P
 @pytest.mark.slow
 def test_a_run_whose_folder_is_removed_ends_and_says_so(tmp_path: Path) -> None:
     run = RunMonitor.start(config(), tmp_path)
-    pid = begin(run)
+    pid = wait_until_learning(run)
     shutil.move(run.folder, tmp_path / "elsewhere")
     wait_for(lambda: run.state == "stopped")
-    assert "folder is gone" in run.problem
+    assert "discarded or removed" in run.problem
     wait_for(lambda: is_gone(pid))
 
 
 @pytest.mark.slow
-def test_who_else_looks_is_told_that_a_run_was_discarded(tmp_path: Path) -> None:
+def test_another_window_sees_that_a_run_was_discarded(tmp_path: Path) -> None:
     run = RunMonitor.start(config(), tmp_path)
-    begin(run)
+    wait_until_learning(run)
     run.save()
-    wait_for(lambda: "checkpoint" in kinds(run))
+    wait_for(lambda: "checkpoint" in event_kinds(run))
     other = RunMonitor.attach(run.folder)
     wait_for(lambda: other.state == "learning")
     run.stop(discard=True)
@@ -77,22 +69,22 @@ def test_who_else_looks_is_told_that_a_run_was_discarded(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_killed_learner_is_noticed_and_its_run_goes_on_later(tmp_path: Path) -> None:
+def test_a_killed_learner_is_noticed_and_its_run_can_be_resumed(tmp_path: Path) -> None:
     run = RunMonitor.start(config(), tmp_path)
-    pid = begin(run)
+    pid = wait_until_learning(run)
     run.save()
-    wait_for(lambda: "checkpoint" in kinds(run))
+    wait_for(lambda: "checkpoint" in event_kinds(run))
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: run.state == "failed")
     assert "signal 9" in run.problem
-    assert "can go on" in run.problem
+    assert "can be resumed" in run.problem
     (saved,) = run.folder.glob("*_steps.zip")
     steps = int(saved.stem.split("_")[-2])
     assert running_learner(run.folder) is None
     assert RunMonitor.attach(run.folder).state == "stopped"
 
     later = RunMonitor.continue_run(run.folder, timesteps=40_000_000)
-    pid = begin(later)
+    pid = wait_until_learning(later)
     assert later.total == 40_000_000
     wait_for(lambda: len(later.history.steps) and later.history.steps[-1] > steps + 1000)
     assert (np.diff(later.history.steps) > 0).all()
@@ -127,7 +119,7 @@ def test_a_learner_whose_window_is_killed_saves_and_ends(tmp_path: Path) -> None
     command = [sys.executable, "-c", WATCHER, str(tmp_path / "config.json"), str(tmp_path / "runs")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
         assert watcher.stdout is not None
-        (pid,) = watcher.stdout.readline().split()  # and nothing heavy was imported
+        (pid,) = watcher.stdout.readline().split()  # no heavy module was imported
         assert not is_gone(int(pid))
         watcher.kill()
     wait_for(lambda: is_gone(int(pid)))
@@ -137,7 +129,7 @@ def test_a_learner_whose_window_is_killed_saves_and_ends(tmp_path: Path) -> None
     assert RunMonitor.attach(folder).history.events[-1].kind == "end"
 
 
-def test_what_cannot_be_learned_is_a_clear_problem_and_leaves_nothing(tmp_path: Path) -> None:
+def test_an_invalid_run_is_a_clear_problem_and_leaves_no_folder(tmp_path: Path) -> None:
     run = RunMonitor.start(config(tracks=["nowhere"], name="bad"), tmp_path)
     wait_for(lambda: run.state == "failed")
     assert "nowhere" in run.problem
@@ -146,7 +138,7 @@ def test_what_cannot_be_learned_is_a_clear_problem_and_leaves_nothing(tmp_path: 
     run.close()
 
 
-def test_a_window_that_closes_before_the_learner_listens_leaves_none(tmp_path: Path) -> None:
+def test_a_window_that_closes_before_the_learner_listens_leaves_no_process(tmp_path: Path) -> None:
     run = RunMonitor.start(config(), tmp_path)
     pid = run.pid
     assert pid is not None
@@ -156,7 +148,7 @@ def test_a_window_that_closes_before_the_learner_listens_leaves_none(tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_refusal_removes_no_run_that_was_there_before(tmp_path: Path) -> None:
+def test_a_refused_run_that_existed_before_is_not_removed(tmp_path: Path) -> None:
     outcome = Run(replace(config(name="old"), timesteps=512), tmp_path).learn()
     (outcome.folder / "live.jsonl").unlink()
     (outcome.folder / "config.json").write_text(config(name="old", net=[4, 4]).to_json())
@@ -167,11 +159,11 @@ def test_a_refusal_removes_no_run_that_was_there_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_learner_that_is_left_while_it_starts_goes_on(tmp_path: Path) -> None:
+def test_a_learner_that_is_detached_while_it_starts_continues(tmp_path: Path) -> None:
     run = RunMonitor.start(config(), tmp_path)
     run.detach()
     run.close()
-    assert not run._line.open
+    assert not run.connected
     pid = run.pid
     assert pid is not None
     wait_for(lambda: len(load_history(run.folder).steps) > 20)
@@ -183,10 +175,16 @@ def test_a_learner_that_is_left_while_it_starts_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_a_learner_that_sleeps_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_lock, "ANSWER_SECONDS", 0.3)
+def test_a_suspended_learner_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts: list[LearnerAddress] = []
+
+    def counted_connect(address: LearnerAddress) -> Connection:
+        attempts.append(address)
+        return connect(address)
+
+    monkeypatch.setattr(control, "HANDSHAKE_TIMEOUT", 0.3)
     run = RunMonitor.start(config(), tmp_path)
-    pid = begin(run)
+    pid = wait_until_learning(run)
     wait_for(lambda: run.steps > 0)
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -196,14 +194,14 @@ def test_a_learner_that_sleeps_is_waited_for(tmp_path: Path, monkeypatch: pytest
             RunMonitor.continue_run(run.folder)
         late = RunMonitor.attach(run.folder)
         wait_for(lambda: len(late.history.events) > 0)
-        monkeypatch.setattr(late._line, "connect", count(late._line.connect, calls := []))
-        wait_for(lambda: len(calls) > 3)
+        monkeypatch.setattr(control, "connect", counted_connect)
+        wait_for(lambda: len(attempts) > 3)
         assert (run.state, late.state, run.problem, late.problem) == ("learning", "learning", "", "")
         steps = run.steps
     finally:
         os.kill(pid, signal.SIGCONT)
     wait_for(lambda: run.steps > steps + 1000 and late.steps > steps + 1000)
-    wait_for(lambda: late._line.open)
+    wait_for(lambda: late.connected)
     late.detach()
     late.close()
     run.close()
@@ -213,13 +211,13 @@ def test_a_learner_that_sleeps_is_waited_for(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_a_learner_waits_for_a_window_that_sleeps(tmp_path: Path) -> None:
+def test_a_learner_waits_for_a_suspended_window(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(config(name="dozing").to_json())
     folder = tmp_path / "runs" / "dozing"
     command = [sys.executable, "-c", WATCHER, str(tmp_path / "config.json"), str(tmp_path / "runs")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
         wait_for(lambda: (folder / "learner.log").exists())
-        watcher.send_signal(signal.SIGSTOP)  # before or after it has called: both must do
+        watcher.send_signal(signal.SIGSTOP)  # before or after it has connected
         wait_for(lambda: len(load_history(folder).steps) > 20)
         pid = running_learner(folder)
         assert pid is not None
@@ -232,7 +230,7 @@ def test_a_learner_waits_for_a_window_that_sleeps(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_at_a_terminal_is_seen_paused_and_discarded(tmp_path: Path) -> None:
+def test_a_run_at_a_terminal_is_paused_and_discarded_by_a_window(tmp_path: Path) -> None:
     options = [f"--set={key}={value}" for key, value in
                {"net": "8", "n_steps": 16, "batch_size": 128, "evaluate_every": 0}.items()]  # fmt: skip
     command = [sys.executable, "-P", "-m", "racer_viewer", "train", "--headless", "--data-dir", str(tmp_path)]
@@ -242,17 +240,17 @@ def test_a_run_at_a_terminal_is_seen_paused_and_discarded(tmp_path: Path) -> Non
     try:
         wait_for(lambda: running_learner(folder) == process.pid)
         lost = RunMonitor.attach(folder)
-        begin(lost)
+        wait_until_learning(lost)
         lost.detach()
         lost.close()
         run = RunMonitor.attach(folder)
-        begin(run)
+        wait_until_learning(run)
         run.pause()
         wait_for(lambda: run.state == "paused")
         run.resume()
         wait_for(lambda: run.state == "learning")
         run.stop(discard=True)
-        out, _ = process.communicate(timeout=LONG)
+        out, _ = process.communicate(timeout=TIMEOUT)
     finally:
         process.kill()
     assert process.returncode == 0
@@ -262,18 +260,18 @@ def test_a_run_at_a_terminal_is_seen_paused_and_discarded(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_from_the_model_that_is_named(tmp_path: Path) -> None:
+def test_a_run_is_resumed_from_a_chosen_model(tmp_path: Path) -> None:
     outcome = Run(replace(config(name="old"), timesteps=1024, checkpoint_every=256), tmp_path).learn()
     model = outcome.folder / "old_512_steps.zip"
     run = RunMonitor.continue_run(model, timesteps=40_000_000)
-    pid = begin(run)
+    pid = wait_until_learning(run)
     assert (run.folder, run.total) == (outcome.folder, 40_000_000)
     assert "Resumed at 512 steps" in [event.text for event in run.history.events]
     run.close()
     wait_for(lambda: is_gone(pid))
 
 
-def test_a_run_that_has_learned_is_seen_without_a_learner(tmp_path: Path) -> None:
+def test_a_run_that_has_ended_is_opened_without_a_learner(tmp_path: Path) -> None:
     outcome = Run(replace(config(name="done"), timesteps=512), tmp_path).learn()
     run = RunMonitor.attach(outcome.folder)
     assert run.state == "finished"

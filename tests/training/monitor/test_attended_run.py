@@ -1,4 +1,4 @@
-"""A run that learns at a terminal: windows see it, order it about and leave it."""
+"""Runs at a terminal: windows attach to them, control them and leave them."""
 
 import threading
 from collections.abc import Iterator
@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from racer_viewer.training import run_monitor as watched_module
+from racer_viewer.training import run_monitor
 from racer_viewer.training.control import DISCARD, WATCH, ControlClient
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_folder import remove_run
 from racer_viewer.training.run_lock import running_learner
 from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.training.sb3 import SB3Learner
-from tests.training.live.learners import LONG, begin, config, kinds, learning_here, wait_for
+from tests.processes import TIMEOUT, wait_for
+from tests.training.monitor.learners import config, event_kinds, learning_here, wait_until_learning
 
 
 @pytest.fixture
@@ -24,11 +25,11 @@ def training(tmp_path: Path) -> Iterator[Run]:
 
 def attach(training: Run) -> RunMonitor:
     run = RunMonitor.attach(training.folder)
-    begin(run)
+    wait_until_learning(run)
     return run
 
 
-def test_it_is_seen_with_all_that_a_window_shows(training: Run) -> None:
+def test_a_window_sees_cars_policies_and_events(training: Run) -> None:
     run = attach(training)
     wait_for(lambda: len(run.history.policies) > 2 and run.swarm() is not None)
     swarm = run.swarm()
@@ -37,14 +38,14 @@ def test_it_is_seen_with_all_that_a_window_shows(training: Run) -> None:
     assert run.policy().act([0.5] * 14).shape == (3,)
     assert run.pid == running_learner(training.folder)
     run.save()
-    wait_for(lambda: "checkpoint" in kinds(run))
+    wait_for(lambda: "checkpoint" in event_kinds(run))
     run.stop()
     wait_for(lambda: run.state == "stopped")
     assert not run.problem
     assert running_learner(training.folder) is None
 
 
-def test_a_window_that_is_gone_leaves_it_learning_at_full_speed(training: Run) -> None:
+def test_a_run_continues_at_full_speed_when_its_last_window_closes(training: Run) -> None:
     run = attach(training)
     run.set_pace(0.5)
     assert run.pace == 0.5
@@ -55,17 +56,16 @@ def test_a_window_that_is_gone_leaves_it_learning_at_full_speed(training: Run) -
     wait_for(lambda: again.pace == 0.5)
     again.detach()
     again.close()
-    assert run.state == "paused", "the first window still looks"
-    run._line._connection.close()  # type: ignore[union-attr] - as if its window had died
-    run._leaving.set()
+    assert run.state == "paused", "the first window still watches"
+    run.close()
     last = RunMonitor.attach(training.folder)
     wait_for(lambda: last.state == "learning" and last.pace is None)
     steps = last.steps
     wait_for(lambda: last.steps > steps + 2000)
-    assert kinds(last).count("resumed") == 1
+    assert event_kinds(last).count("resumed") == 1
 
 
-def test_weights_are_known_and_a_part_of_them_is_changed(training: Run) -> None:
+def test_some_of_the_weights_are_changed(training: Run) -> None:
     run = attach(training)
     before = dict(run.weights)
     run.set_weights({"wallPenalty": -0.5})
@@ -75,11 +75,11 @@ def test_weights_are_known_and_a_part_of_them_is_changed(training: Run) -> None:
     run.set_weights({"speedBonus": 0.125})
     wait_for(lambda: run.weights["speedBonus"] == 0.125)
     assert run.weights == {**before, "wallPenalty": -0.5, "speedBonus": 0.125}
-    assert kinds(run).count("weights") == 2, "what is as it was is no news"
+    assert event_kinds(run).count("weights") == 2, "unchanged weights are no event"
     assert RunMonitor.attach(training.folder).weights == run.weights
 
 
-def test_the_order_to_discard_comes_when_it_has_just_ended(tmp_path: Path) -> None:
+def test_a_run_that_has_just_ended_can_be_discarded(tmp_path: Path) -> None:
     with learning_here(config(name="short", timesteps=2048), tmp_path) as training:
         run = RunMonitor.attach(training.folder)
         wait_for(lambda: run.state == "finished")
@@ -88,34 +88,34 @@ def test_the_order_to_discard_comes_when_it_has_just_ended(tmp_path: Path) -> No
         assert not training.folder.exists()
 
 
-def test_what_is_asked_after_the_last_tick_is_heard(tmp_path: Path) -> None:
-    saving, ordered = threading.Event(), threading.Event()
+def test_a_run_is_discarded_if_the_command_comes_after_the_last_tick(tmp_path: Path) -> None:
+    saving, commanded = threading.Event(), threading.Event()
 
     class SlowToSave(SB3Learner):
         def save(self, path: Path) -> Path:
             saving.set()
-            assert ordered.wait(LONG)
+            assert commanded.wait(TIMEOUT)
             return super().save(path)
 
     with learning_here(config(name="late", timesteps=2048), tmp_path, SlowToSave) as training:
-        assert saving.wait(LONG)
+        assert saving.wait(TIMEOUT)
         client = ControlClient(training.folder)
         client.connect()
         for command in (DISCARD, WATCH):
-            client.order(command)
-        client.send_orders(at_once=True)
+            client.send_command(command)
+        client.flush(wait=False)
         replies: list[object] = []
-        wait_for(lambda: replies.extend(client.news()) or len(replies) == 2)  # one per WATCH
-        ordered.set()
+        wait_for(lambda: replies.extend(client.messages()) or len(replies) == 2)  # one per WATCH
+        commanded.set()
         wait_for(lambda: training.discarded)
         client.close()
 
 
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs to see what is mapped")
-def test_nothing_of_a_run_is_open_when_it_is_removed(
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_no_file_of_a_run_is_open_when_it_is_removed(
     training: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The learner is in this process too: that is all that Windows would keep."""
+    """Learner and window are in this process: Windows would refuse to remove files that either has open."""
     removed: list[Path] = []
 
     def remove(folder: Path) -> None:
@@ -125,12 +125,12 @@ def test_nothing_of_a_run_is_open_when_it_is_removed(
         removed.append(folder)
         remove_run(folder)
 
-    monkeypatch.setattr(watched_module, "remove_run", remove)
+    monkeypatch.setattr(run_monitor, "remove_run", remove)
     run = attach(training)
     wait_for(lambda: run.swarm() is not None)
     run.stop(discard=True)
     wait_for(lambda: run.state not in ("learning", "paused"))
     assert run.state == "stopped", run.problem
     assert removed == [training.folder]
-    assert run.swarm() is not None, "what was seen last stays"
+    assert run.swarm() is not None, "the last state stays"
     assert not training.folder.exists()

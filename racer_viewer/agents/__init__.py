@@ -1,6 +1,6 @@
 """Agents: saved PPO and SAC policies that drive with numpy alone. Nothing in a model file is executed.
 
-`load_agent("champion.zip").act(observation)` is the whole of it.
+Usage: `load_agent("champion.zip").act(observation)`.
 """
 
 from racer_viewer.agents.agent import Agent, AgentInfo

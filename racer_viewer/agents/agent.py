@@ -1,4 +1,4 @@
-"""An agent: observations in, actions out."""
+"""Agents: loaded policies that map observations to actions."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from racer_viewer.agents.stats import Normaliser
 
 @dataclass(frozen=True)
 class AgentInfo:
-    """What is known of a model.
+    """Description of a model.
 
-    name: of the file, without its ending.
-    file_bytes, modified: of the file.
-    stats_path: the file of the normalisation; None without one.
-    algorithm: "PPO", "SAC", or "ONNX", of which the rest is not known: None.
+    name: file name without its suffix.
+    file_bytes, modified: size [bytes] and date of the file.
+    stats_path: file of the normalisation statistics; None without one.
+    algorithm: "PPO", "SAC" or "ONNX"; the fields below are None for "ONNX".
     policy_layers, value_layers: sizes of the hidden layers; value_layers is None without a value function.
-    activation: as torch.nn names it.
-    parameters: learned numbers that the agent uses (SAC's critics are not among them).
-    timesteps: it was trained for; None where the file does not say.
+    activation: name in torch.nn.
+    parameters: number of learned parameters that the agent uses; SAC's critics are not counted.
+    timesteps: number of steps it was trained for; None if the file does not contain it.
     """
 
     name: str
@@ -44,7 +44,7 @@ class AgentInfo:
     timesteps: int | None = None
 
     def of_policy(self, policy: GaussianPolicy, description: ModelDescription, parameters: int) -> AgentInfo:
-        """The same, with what is known of a policy of PPO or SAC."""
+        """Return a copy with the description of a PPO or SAC policy."""
         return replace(
             self,
             algorithm=description.algorithm,
@@ -58,10 +58,10 @@ class AgentInfo:
 
 @dataclass(frozen=True, eq=False)
 class Agent:
-    """A trained driver. It never changes; one agent can drive any number of cars.
+    """A trained driver. It is immutable; one agent can drive any number of cars.
 
-    Observations are raw, as the environment gives them: (14,), or (N, 14) for N cars; answers have the same first
-    dimension. The fields other than `info` are for this package.
+    Observations are raw, as the environment returns them: (14,), or (N, 14) for N cars; results have the same first
+    dimension. The fields other than `info` are internal to this package.
     """
 
     info: AgentInfo
@@ -74,12 +74,12 @@ class Agent:
 
     @property
     def normalised(self) -> bool:
-        """Whether observations are normalised first. A model that was trained so drives badly without."""
+        """True if observations are normalised; a model trained with normalisation drives badly without it."""
         return self.normaliser is not None
 
     @property
     def noise_shape(self) -> tuple[int, ...] | None:
-        """Of the standard normal numbers that `act` takes as `noise` for one car; None if it has no noise."""
+        """Shape of the `noise` argument of `act` for one car; None for a deterministic model."""
         return self.policy.noise_shape
 
     def act(
@@ -89,47 +89,47 @@ class Agent:
         rng: np.random.Generator | None = None,
         noise: ArrayLike | None = None,
     ) -> Floats:
-        """Steer, throttle and brake, (3,) or (N, 3), within the limits that the model was trained with.
+        """Return steer, throttle and brake, (3,) or (N, 3), within the action limits of the model.
 
-        deterministic: the mean action; else one that is drawn, from `rng` or (slower) from a fresh generator.
-        noise: draw with these standard normal numbers instead: (3,) or (N, 3); for gSDE the (features, 3) of
-            `noise_shape`, for all cars the same. With gSDE, drawing from `rng` has the same distribution in every
-            tick, but each tick is drawn anew, whereas training keeps one such matrix for a while.
+        deterministic: return the mean action; else sample one with `rng` or (slower) a new generator.
+        noise: sample with these standard normal numbers instead: (3,) or (N, 3); for gSDE the (features, 3) of
+            `noise_shape`, the same for all cars. Training with gSDE keeps one such matrix for many ticks; sampling
+            with `rng` has the same distribution in every tick, but draws a new one each time.
         """
         inputs = self._inputs(observations)
         if noise is not None:
-            actions = self.policy.strayed_actions(inputs, self._normals(noise, inputs))
+            actions = self.policy.noisy_actions(inputs, self._normals(noise, inputs))
         elif deterministic:
             return self.policy.mean_actions(inputs)
         else:
-            actions = self.policy.drawn_actions(inputs, rng or np.random.default_rng())
+            actions = self.policy.sampled_actions(inputs, rng or np.random.default_rng())
         if actions is None:
-            raise AgentError(f"{self.info.path}: this kind of model has no noise; it acts deterministically only")
+            raise AgentError(f"{self.info.path}: models of this kind have no noise; they only act deterministically")
         return actions
 
     def values(self, observations: ArrayLike) -> Floats | None:
-        """The return that the model expects from here, () or (N,), in rewards as normalised in its training.
+        """Return the expected return, () or (N,), in rewards as normalised in training.
 
-        None if it has no value function (SAC, ONNX).
+        None for models without a value function (SAC, ONNX).
         """
         return self.policy.values(self._inputs(observations))
 
     def spread(self, observations: ArrayLike) -> Floats | None:
-        """Standard deviation of the drawn actions, (3,) or (N, 3), in the actions' units.
+        """Return the standard deviation of sampled actions, (3,) or (N, 3), in action units.
 
-        For PPO before they are clipped to their limits, for SAC within them (to about 2 %). None for ONNX.
+        PPO: before actions are clipped to their limits. SAC: within the limits, accurate to about 2 %. ONNX: None.
         """
         return self.policy.spread(self._inputs(observations))
 
     def sensitivity(self, observation: ArrayLike) -> Floats:
-        """(3, 14): how much each mean action changes with each raw input, at one observation.
+        """Return the derivative of each mean action by each raw input at one observation, (3, 14).
 
-        An input beyond the normalisation's clip, or an action clipped at its limit, changes nothing: 0.
+        It is 0 for inputs clipped by the normalisation and for actions clipped at their limit.
         """
         raw = self._checked(observation)
         if raw.ndim != 1:
             raise AgentError(
-                f"sensitivity is of one observation of {OBSERVATION_SIZE} numbers, not of shape {raw.shape}"
+                f"sensitivity takes one observation of {OBSERVATION_SIZE} numbers, not an array of shape {raw.shape}"
             )
         jacobian = self.policy.jacobian(self._inputs(raw))
         return jacobian if self.normaliser is None else jacobian * self.normaliser.slope(raw)
@@ -141,7 +141,9 @@ class Agent:
     def _checked(self, observations: ArrayLike) -> NDArray[Any]:
         raw = np.asarray(observations)
         if raw.shape[-1:] != (OBSERVATION_SIZE,) or raw.ndim > 2:
-            raise AgentError(f"observations are ({OBSERVATION_SIZE},) or (N, {OBSERVATION_SIZE}), not {raw.shape}")
+            raise AgentError(
+                f"observations must have shape ({OBSERVATION_SIZE},) or (N, {OBSERVATION_SIZE}), not {raw.shape}"
+            )
         return raw
 
     def _normals(self, noise: ArrayLike, inputs: Floats) -> Floats:
@@ -149,5 +151,5 @@ class Agent:
         if shape is not None and len(shape) == 1:
             shape = (*inputs.shape[:-1], *shape)
         if shape is not None and normals.shape != shape:
-            raise AgentError(f"noise is {shape}, not {normals.shape}")
+            raise AgentError(f"noise must have shape {shape}, not {normals.shape}")
         return normals

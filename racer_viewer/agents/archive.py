@@ -1,6 +1,7 @@
-"""The one error of this package, and how text from a foreign file is shown in it.
+"""Reading of untrusted files: bounded file and zip reads, and the error that all agent readers raise.
 
-Zip files from strangers: every member is measured before anything is unpacked."""
+Every zip member is measured before it is unpacked.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +14,28 @@ from pathlib import Path
 
 from racer_env.errors import RacerError
 
-SHOWN_CHARACTERS = 80
+MAX_SHOWN_LENGTH = 80
+"""Maximum length of text from a file in an error message."""
 
 
 class AgentError(RacerError):
-    """A model or its statistics cannot be used; the text says what it is and what is supported."""
+    """A model or its statistics cannot be used; the text says why and what is supported."""
 
 
 def shown(value: object) -> str:
-    """Text out of a file, for a message: quoted, no control characters, not too long. Of other things, the kind."""
+    """Quote text from a file for a message, shortened and without control characters; name the type of other values."""
     plain = value if isinstance(value, str) else type(value).__name__
-    return repr(plain if len(plain) <= SHOWN_CHARACTERS else plain[: SHOWN_CHARACTERS - 1] + "…")
+    return repr(plain if len(plain) <= MAX_SHOWN_LENGTH else plain[: MAX_SHOWN_LENGTH - 1] + "…")
 
 
 MAX_FILE_BYTES = 256 * 2**20
-"""Of a model file. SAC with networks of three layers of 1024 is 95 MiB with its optimisers."""
+"""Maximum size of a model file [bytes]; SAC with three layers of 1024 and its optimisers has 95 MiB."""
 MAX_MEMBERS = 10_000
 MAX_MEMBER_BYTES = 256 * 2**20
 MAX_RATIO = 100
-"""Unpacked to packed size; learned weights hardly pack at all."""
+"""Maximum ratio of unpacked to packed size; learned weights are hardly compressible."""
 RATIO_FREE_BYTES = 2**20
-"""Members up to here may be packed as tightly as they like."""
+"""Size up to which members may have any ratio [bytes]."""
 
 CENTRAL_ENTRY = b"PK\x01\x02"
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -45,7 +47,7 @@ _ZIP_ERRORS = (
 
 
 def read_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
-    """A regular file as a whole, unless it is larger than the limit [bytes]."""
+    """Read a regular file; raise AgentError if it is larger than the limit [bytes]."""
     try:
         if not os.path.isfile(path):
             raise AgentError("is a folder, not a file" if os.path.isdir(path) else "there is no such file")
@@ -59,7 +61,7 @@ def read_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
 
 
 class Archive:
-    """A zip file in memory. Refused as a whole if a member claims to be a bomb."""
+    """A zip file in memory. Raises AgentError if any member is too large or a zip bomb."""
 
     def __init__(self, data: bytes) -> None:
         if data.count(CENTRAL_ENTRY) > MAX_MEMBERS:
@@ -80,7 +82,7 @@ class Archive:
         return self._zip.namelist()
 
     def read(self, name: str, limit: int = MAX_MEMBER_BYTES) -> bytes:
-        """A member as a whole, if it is there and not larger than the limit [bytes]."""
+        """Read a member; raise AgentError if it is missing or larger than the limit [bytes]."""
         try:
             member = self._zip.getinfo(name)
         except KeyError:
@@ -109,5 +111,5 @@ def _check_size(member: zipfile.ZipInfo) -> None:
         )
     if size > RATIO_FREE_BYTES and size > MAX_RATIO * packed:
         raise AgentError(
-            f"its member {shown(member.filename)} unpacks to {size // max(packed, 1)} times its size: a bomb"
+            f"its member {shown(member.filename)} unpacks to {size // max(packed, 1)} times its size: a zip bomb"
         )

@@ -1,8 +1,4 @@
-"""The agents that come with the app.
-
-From a file to an agent.
-
-Agents from arrays that are in memory already: the policies that a run keeps while it learns."""
+"""Loading of agents: from a model file, from the bundled models, or from arrays in memory."""
 
 from __future__ import annotations
 
@@ -36,44 +32,41 @@ _PACKAGED = Path(__file__).parent.parent / "models"
 _IN_REPOSITORY = Path(__file__).parents[2] / "models"
 
 CHAMPION = "champion"
-"""The one that drives everywhere."""
+"""Name of the bundled model that drives on every circuit."""
+DESCRIPTION, TENSORS = "data", "policy.pth"
+"""Members of a model's archive that are read."""
 
 
-class _Facts(msgspec.Struct, frozen=True):
-    """What models.json says of a model."""
+class _BundledModel(msgspec.Struct, frozen=True):
+    """Entry of models.json."""
 
     tracks: tuple[str, ...]
 
 
 def models_folder() -> Path:
-    """Inside the package once it is installed, at the top of the repository while it is worked on."""
+    """Return the folder of the bundled models: in the installed package, or at the top of a source checkout."""
     return _PACKAGED if _PACKAGED.is_dir() else _IN_REPOSITORY
 
 
 def bundled_models() -> list[Path]:
-    """The champion first, the others by name."""
+    """Return the bundled models: the champion first, the others by name."""
     return sorted(models_folder().glob("*.zip"), key=lambda path: (path.stem != CHAMPION, path.stem))
 
 
 @cache
 def bundled_tracks() -> dict[str, tuple[str, ...]]:
-    """Ids of the circuits that each bundled model was trained on, by the model's name."""
-    facts = msgspec.json.decode((models_folder() / "models.json").read_bytes(), type=dict[str, _Facts])
+    """Return the ids of the circuits that each bundled model was trained on, by model name."""
+    facts = msgspec.json.decode((models_folder() / "models.json").read_bytes(), type=dict[str, _BundledModel])
     return {name: each.tracks for name, each in facts.items()}
 
 
-DESCRIPTION, TENSORS = "data", "policy.pth"
-"""The two members of a model's archive that are read."""
-
-
 def load_agent(path: str | os.PathLike[str], stats: str | os.PathLike[str] | None = None) -> Agent:
-    """A PPO or SAC model of stable-baselines3 (`.zip`), or an exported one (`.onnx`), as an agent.
+    """Load a PPO or SAC model of stable-baselines3 (`.zip`) or an exported one (`.onnx`). Raises AgentError.
 
-    stats: the file of its normalisation, `.pkl`, `.npz` or `.json`; None looks for it beside the model (see
-        `find_stats`). Without any the agent takes observations as they are, and says so (`normalised`).
+    stats: file of its normalisation statistics, `.pkl`, `.npz` or `.json`; None looks for it beside the model (see
+        `find_stats`). Without statistics the agent uses raw observations (`normalised` is False).
 
-    Nothing in the files is executed, and neither torch nor stable-baselines3 is needed. What cannot be used is an
-    `AgentError`.
+    Nothing in the files is executed. Neither torch nor stable-baselines3 is needed.
     """
     file = _model_file(Path(path))
     stats_path = find_stats(file) if stats is None else Path(stats)
@@ -89,7 +82,7 @@ def load_agent(path: str | os.PathLike[str], stats: str | os.PathLike[str] | Non
 
 
 def _model_file(path: Path) -> Path:
-    """The path, with `.zip` where that was left out; a bare name that is no file here may be a bundled model."""
+    """Resolve a path: add a missing `.zip`, and look up a bare name among the bundled models."""
     if os.path.exists(path) or not path.name:
         return path
     folders = (path.parent, models_folder()) if len(path.parts) == 1 else (path.parent,)
@@ -103,7 +96,7 @@ def _load_normaliser(path: Path) -> Normaliser | None:
         return None
     if stats.observations.mean.shape != (OBSERVATION_SIZE,):
         raise AgentError(
-            f"{path}: is of observations of shape {stats.observations.mean.shape}; "
+            f"{path}: has statistics of observations of shape {stats.observations.mean.shape}; "
             f"a racing agent takes {OBSERVATION_SIZE}"
         )
     return Normaliser(stats)
@@ -137,7 +130,7 @@ def _load_onnx(data: bytes, info: AgentInfo) -> tuple[Policy, AgentInfo]:
 
 @dataclass(frozen=True, eq=False)
 class ArrayTensors:
-    """Tensors by name."""
+    """Tensors in memory, by name."""
 
     arrays: Mapping[str, Floats]
 
@@ -148,14 +141,14 @@ class ArrayTensors:
     def read(self, name: str) -> Floats:
         numbers = np.array(self.arrays[name], np.float32, order="C")
         if not np.isfinite(numbers).all():
-            raise AgentError(f"its tensor {shown(name)} holds numbers that are not finite: the training went astray")
+            raise AgentError(f"its tensor {shown(name)} holds numbers that are not finite: the training diverged")
         return numbers
 
 
 def agent_of_arrays(
     arrays: Mapping[str, Floats], description: ModelDescription, stats: Statistics, info: AgentInfo
 ) -> Agent:
-    """The agent that these tensors and this normalisation are; `info` tells where they are from."""
+    """Make an agent from tensors and statistics. info: name and origin of the agent."""
     with np.errstate(over="ignore"):
         policy, numbers = build_policy(ArrayTensors(arrays), description)
     info = info.of_policy(policy, description, numbers)

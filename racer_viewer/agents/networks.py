@@ -1,4 +1,4 @@
-"""Fully connected networks in single precision: forward, and the derivative by the inputs."""
+"""Fully connected networks in single precision: forward pass and derivative by the inputs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ Floats = NDArray[np.float32]
 
 ZERO, HALF, ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 ONE_THREAD_PRODUCTS = 2**18
-"""Up to so many products OpenBLAS multiplies matrices in one thread. With more it waits for all cores, and where
-another process is busy (a learner, say) a few microseconds become many milliseconds."""
-WORTHWHILE_ROWS = 16
+"""Maximum number of products for which OpenBLAS uses one thread. Above that it waits for all cores, and a busy other
+process, such as a learner, turns a few microseconds into many milliseconds."""
+MIN_BLOCK_ROWS = 16
+"""Minimum number of rows per block; smaller blocks cost more than they save."""
 
 LEAKY_SLOPE = np.float32(0.01)
-"""The default of torch's LeakyReLU."""
+"""Negative slope of torch's LeakyReLU by default."""
 
 
 @dataclass(frozen=True)
 class Activation:
-    """What is done to every value between two layers. `apply` may overwrite its argument."""
+    """Activation function and its derivative. `apply` may overwrite its argument."""
 
     name: str
     apply: Callable[[Floats], Floats]
@@ -32,7 +33,7 @@ class Activation:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """`x @ weights + bias`; weights are (inputs, outputs), the transpose of torch's."""
+    """Fully connected layer, `x @ weights + bias`; weights are (inputs, outputs), the transpose of torch's."""
 
     weights: Floats
     bias: Floats
@@ -46,13 +47,13 @@ class Layer:
         return len(self.bias)
 
     @cached_property
-    def rows_at_once(self) -> int:
-        """How many rows are multiplied in one go, at most; 0 for any number, where the parts would be too small."""
+    def block_rows(self) -> int:
+        """Maximum number of rows multiplied at once; 0 for no limit, if blocks would be too small."""
         rows = ONE_THREAD_PRODUCTS // self.weights.size
-        return rows if rows >= WORTHWHILE_ROWS else 0
+        return rows if rows >= MIN_BLOCK_ROWS else 0
 
     def apply(self, values: Floats) -> Floats:
-        rows = self.rows_at_once
+        rows = self.block_rows
         if values.ndim == 1 or not rows or len(values) <= rows:
             result: Floats = values @ self.weights
         else:
@@ -65,7 +66,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Hidden layers, each followed by the activation, and a last layer without one."""
+    """Network of hidden layers, each followed by the activation, and a head without one."""
 
     hidden: tuple[Layer, ...]
     head: Layer
@@ -77,17 +78,17 @@ class Network:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Of the hidden layers."""
+        """Sizes of the hidden layers."""
         return tuple(layer.outputs for layer in self.hidden)
 
     def features(self, values: Floats) -> Floats:
-        """What the last hidden layer says."""
+        """Return the values of the last hidden layer."""
         for layer in self.hidden:
             values = self.activation.apply(layer.apply(values))
         return values
 
     def jacobian(self, values: Floats) -> Floats:
-        """(outputs, inputs): derivative of the head's outputs by the inputs, for one row of values."""
+        """Return the derivative of the head's outputs by the inputs for one row of values, (outputs, inputs)."""
         slopes = []
         for layer in self.hidden:
             sums = layer.apply(values)
@@ -159,4 +160,4 @@ ACTIVATIONS = {
         Activation("SiLU", _silu, _silu_slope),
     )
 }
-"""By the names of torch.nn, with their default settings."""
+"""Activations by their names in torch.nn, with default settings."""

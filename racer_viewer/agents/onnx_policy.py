@@ -1,4 +1,4 @@
-"""Exported policies: `obs` [1, 14] normalised → `actions` [1, 3], by onnxruntime, which is imported only here."""
+"""Exported ONNX policies: normalised `obs` [1, 14] → `actions` [1, 3]. Only this module imports onnxruntime."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from racer_viewer.agents.networks import Floats
 from racer_viewer.agents.policies import ACTION_HIGH, ACTION_LOW, ACTION_SIZE, OBSERVATION_SIZE, ActionBox
 
 INPUT, OUTPUT = "obs", "actions"
-DIFFERENCE = 1e-3
-"""Half the distance of the two points that a derivative is taken from, in normalised inputs."""
+DERIVATIVE_STEP = 1e-3
+"""Step of the central difference, in normalised inputs."""
 
 
 class OnnxPolicy:
-    """A policy of which only the mean action is known."""
+    """Policy of an ONNX model; only its mean action is known."""
 
     def __init__(self, data: bytes) -> None:
         self._session = _open_session(data)
@@ -37,10 +37,10 @@ class OnnxPolicy:
             actions = self._run(rows)
         return self._box.clip(actions.reshape((*inputs.shape[:-1], ACTION_SIZE)))
 
-    def drawn_actions(self, inputs: Floats, rng: np.random.Generator) -> None:
+    def sampled_actions(self, inputs: Floats, rng: np.random.Generator) -> None:
         return None
 
-    def strayed_actions(self, inputs: Floats, normals: Floats) -> None:
+    def noisy_actions(self, inputs: Floats, normals: Floats) -> None:
         return None
 
     def values(self, inputs: Floats) -> None:
@@ -50,16 +50,16 @@ class OnnxPolicy:
         return None
 
     def jacobian(self, inputs: Floats) -> Floats:
-        """By differences: the graph does not tell its derivative."""
-        steps = np.eye(OBSERVATION_SIZE, dtype=np.float32) * np.float32(DIFFERENCE)
+        """Return the derivative of the mean action, by central differences."""
+        steps = np.eye(OBSERVATION_SIZE, dtype=np.float32) * np.float32(DERIVATIVE_STEP)
         difference: Floats = self.mean_actions(inputs + steps) - self.mean_actions(inputs - steps)
-        return difference.T / np.float32(2.0 * DIFFERENCE)
+        return difference.T / np.float32(2.0 * DERIVATIVE_STEP)
 
     def _run(self, rows: Floats) -> Floats:
         try:
             (actions,) = self._session.run([OUTPUT], {INPUT: rows})
-        except Exception as error:  # as below
-            raise AgentError(f"the model fails while it drives ({shown(str(error))})") from error
+        except Exception as error:  # onnxruntime's exceptions have no common base class
+            raise AgentError(f"the model failed while driving ({shown(str(error))})") from error
         return np.asarray(actions, np.float32)
 
 
@@ -73,7 +73,7 @@ def _open_session(data: bytes) -> Any:
     options.log_severity_level = 4
     try:
         return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has a class of its own for every way to fail, and no base
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise AgentError(f"is not an ONNX model that onnxruntime can run ({shown(str(error))})") from error
 
 
@@ -84,4 +84,4 @@ def _check_ends(session: Any) -> None:
     ):
         found = [(end.name, end.type, end.shape) for end in ends]
         if len(found) != 1 or found[0][:2] != (name, "tensor(float)") or found[0][2][1:] != [size]:
-            raise AgentError(f"has {shown(str(found))}; needed is {name!r} of [1, {size}] single precision numbers")
+            raise AgentError(f"has {shown(str(found))}; required is {name!r} of [1, {size}] single precision numbers")

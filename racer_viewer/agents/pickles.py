@@ -1,14 +1,10 @@
-"""Pickles, read without running them.
+"""Pickles read without executing them, and the numpy arrays and torch tensors in them.
 
-A pickle is a program for a small stack machine: it names functions and calls them. This reader follows the stack but
-has nothing to call: a name stays a name, a call becomes a `Record` of what would have been called. Python's own
-`Unpickler`, even with a strict `find_class`, can still be made to fill the memory by ten bytes (a memo number of 2^31)
-or to think for hours (a tuple of tuples of tuples as a key); here neither is possible.
-
-
-Numpy arrays out of pickle records.
-
-The tensors in a torch file, without torch and without running the file."""
+A pickle is a program for a small stack machine that looks up and calls functions. This reader simulates the stack but
+calls nothing: a name stays a name, and a call becomes a `PickledObject` that describes it. Python's `Unpickler`, even
+with a strict `find_class`, can be made to fill the memory with ten bytes (a memo index of 2^31) or to compute for hours
+(nested tuples as a key); here both are impossible.
+"""
 
 from __future__ import annotations
 
@@ -36,22 +32,22 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 @dataclass(frozen=True)
-class Name:
-    """The name of a class or function, as `module.name`. It is never looked up."""
+class PickledName:
+    """Name of a class or function, as `module.name`. It is never looked up."""
 
     text: str
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
-    """What a pickle says of something that is stored elsewhere."""
+class PickledReference:
+    """Persistent id of data stored outside the pickle."""
 
     identity: Any
 
 
 @dataclass(eq=False)
-class Record:
-    """What a pickle says of an object: whose call would have made it, and what would have been put into it."""
+class PickledObject:
+    """Description of an object: the call that would create it, and the content that would be added."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -61,7 +57,7 @@ class Record:
 
 
 def read_pickle(data: bytes, allowed: Container[str]) -> Any:
-    """The content of a pickle as plain values and records. A name that is not allowed is refused."""
+    """Return the content of a pickle as plain values and `PickledObject`s. Refuses names that are not in `allowed`."""
     try:
         return _Reader(allowed).read(data)
     except (ValueError, TypeError, LookupError, OverflowError) as error:
@@ -69,7 +65,7 @@ def read_pickle(data: bytes, allowed: Container[str]) -> Any:
 
 
 class _Reader:
-    """The stack, the memo, and one method for every instruction that needs more than a line."""
+    """Simulated stack machine: a stack, a memo, and a method for every longer instruction."""
 
     def __init__(self, allowed: Container[str]) -> None:
         self._allowed = allowed
@@ -122,7 +118,7 @@ class _Reader:
             case "BUILD":
                 self._build(stack.pop())
             case "BINPERSID":
-                stack.append(Reference(stack.pop()))
+                stack.append(PickledReference(stack.pop()))
             case "BINPUT" | "LONG_BINPUT":
                 self._memo[argument] = stack[-1]
             case "MEMOIZE":
@@ -130,7 +126,7 @@ class _Reader:
             case "BINGET" | "LONG_BINGET":
                 stack.append(self._memo[argument])
             case _:
-                raise AgentError(f"holds a pickle with the instruction {instruction}, which has no place there")
+                raise AgentError(f"holds a pickle with the instruction {instruction}, which is not allowed there")
 
     def _last(self, count: int) -> list[Any]:
         if len(self._stack) < count:
@@ -146,30 +142,30 @@ class _Reader:
     def _push_name(self, module: Any, name: Any) -> None:
         text = f"{module}.{name}" if isinstance(module, str) and isinstance(name, str) else ""
         if text not in self._allowed:
-            raise AgentError(f"holds a pickle that wants {shown(text)}, which has no place there")
-        self._stack.append(Name(text))
+            raise AgentError(f"holds a pickle that needs {shown(text)}, which is not allowed there")
+        self._stack.append(PickledName(text))
 
     def _push_record(self, name: Any, arguments: Any) -> None:
-        if not isinstance(name, Name) or not isinstance(arguments, tuple):
+        if not isinstance(name, PickledName) or not isinstance(arguments, tuple):
             raise TypeError("a call of something that has no name")
-        self._stack.append(Record(name.text, arguments))
+        self._stack.append(PickledObject(name.text, arguments))
 
     def _build(self, state: Any) -> None:
-        if not isinstance(self._stack[-1], Record):
+        if not isinstance(self._stack[-1], PickledObject):
             raise TypeError("a state for something that has none")
         self._stack[-1].state = state
 
     def _extend(self, values: list[Any]) -> None:
         target = self._stack[-1]
-        if not isinstance(target, list | Record):
+        if not isinstance(target, list | PickledObject):
             raise TypeError("entries for something that is no list")
-        (target.entries if isinstance(target, Record) else target).extend(values)
+        (target.entries if isinstance(target, PickledObject) else target).extend(values)
 
     def _set_items(self, pairs: list[Any]) -> None:
         target = self._stack[-1]
-        if not isinstance(target, dict | Record) or len(pairs) % 2:
+        if not isinstance(target, dict | PickledObject) or len(pairs) % 2:
             raise TypeError("items for something that is no dictionary")
-        items = target.items if isinstance(target, Record) else target
+        items = target.items if isinstance(target, PickledObject) else target
         for key, value in zip(pairs[::2], pairs[1::2], strict=True):
             if not (isinstance(key, str) or (isinstance(key, int) and key.bit_length() < 64)):
                 raise TypeError("a key that is neither text nor a number")
@@ -177,7 +173,7 @@ class _Reader:
 
 
 MODULES = ("numpy.core", "numpy._core")
-"""Before numpy 2, and since."""
+"""Module names before numpy 2 and since."""
 RECONSTRUCT = frozenset(f"{module}.multiarray._reconstruct" for module in MODULES)
 SCALAR = frozenset(f"{module}.multiarray.scalar" for module in MODULES)
 FROM_BUFFER = frozenset(f"{module}.numeric._frombuffer" for module in MODULES)
@@ -189,10 +185,10 @@ BYTE_ORDERS = ("<", ">", "|", "=")
 
 
 def to_floats(value: Any) -> NDArray[np.float64]:
-    """A number, numpy scalar or numpy array as doubles. ValueError or TypeError where it is none."""
+    """Convert a number, numpy scalar or numpy array to doubles. Raises ValueError or TypeError for anything else."""
     if isinstance(value, int | float):
         return np.array(float(value))
-    if not isinstance(value, Record):
+    if not isinstance(value, PickledObject):
         raise TypeError("not a number or an array of numbers")
     if value.name in SCALAR:
         dtype, buffer = value.arguments
@@ -218,7 +214,7 @@ def _from_bytes(buffer: Any, dtype: Any, shape: Any, order: Any) -> NDArray[np.f
 
 
 def _dtype(record: Any) -> np.dtype[Any]:
-    if not isinstance(record, Record) or record.name != DTYPE:
+    if not isinstance(record, PickledObject) or record.name != DTYPE:
         raise TypeError("an array without a type")
     code, byte_order = record.arguments[0], record.state[1]
     if code not in NUMBERS or byte_order not in BYTE_ORDERS:
@@ -227,10 +223,10 @@ def _dtype(record: Any) -> np.dtype[Any]:
 
 
 MAX_NUMBERS = 64 * 2**20
-"""In all tensors that are read from one file."""
+"""Maximum number of values in all tensors read from one file."""
 
 LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
-"""How torch files began before torch 1.6: a pickled magic number."""
+"""First bytes of torch files before torch 1.6: a pickled magic number."""
 
 STORAGES = {"torch.FloatStorage": "f4", "torch.DoubleStorage": "f8", "torch.HalfStorage": "f2"}
 DICTIONARY = "collections.OrderedDict"
@@ -240,7 +236,7 @@ ALLOWED_IN_TENSORS = frozenset((*STORAGES, DICTIONARY, TENSOR, PARAMETER))
 
 
 class TensorFile:
-    """The tensors of one torch file by name. A tensor is read when it is asked for, and never if it is not."""
+    """Tensors of a torch file by name. Only requested tensors are read."""
 
     def __init__(self, data: bytes) -> None:
         if data.startswith(LEGACY_START):
@@ -256,17 +252,17 @@ class TensorFile:
         return list(self._records)
 
     def read(self, name: str) -> NDArray[np.float32]:
-        """A copy of a tensor. All of its numbers must be finite."""
+        """Return a copy of a tensor. Raises AgentError if a number is not finite."""
         try:
             tensor = self._view(self._records[name])
         except (TypeError, ValueError, OverflowError) as error:
             raise AgentError(f"its tensor {shown(name)} is damaged ({shown(str(error))})") from error
         numbers = np.array(tensor, np.float32, order="C")
         if not np.isfinite(numbers).all():
-            raise AgentError(f"its tensor {shown(name)} holds numbers that are not finite: the training went astray")
+            raise AgentError(f"its tensor {shown(name)} holds numbers that are not finite: the training diverged")
         return numbers
 
-    def _view(self, record: Record) -> NDArray[Any]:
+    def _view(self, record: PickledObject) -> NDArray[Any]:
         if record.name == PARAMETER:
             (record, *_) = record.arguments
         storage, offset, shape, strides, *_ = record.arguments
@@ -278,11 +274,11 @@ class TensorFile:
         steps = [step * numbers.itemsize for step in strides]
         return np.lib.stride_tricks.as_strided(numbers[offset:], shape, steps, writeable=False)
 
-    def _storage(self, reference: Reference) -> NDArray[Any]:
-        if not isinstance(reference, Reference):
+    def _storage(self, reference: PickledReference) -> NDArray[Any]:
+        if not isinstance(reference, PickledReference):
             raise TypeError("a tensor without a storage")
         kind, storage_type, key, _, _ = reference.identity
-        if kind != "storage" or not isinstance(storage_type, Name) or not isinstance(key, str):
+        if kind != "storage" or not isinstance(storage_type, PickledName) or not isinstance(key, str):
             raise TypeError("not a storage")
         code = STORAGES.get(storage_type.text)
         if code is None:
@@ -300,28 +296,28 @@ class TensorFile:
 
 
 def _folder(archive: Archive) -> str:
-    """Every member of a torch file is in one folder, whose name says nothing."""
+    """Return the folder that contains all members of a torch file; its name has no meaning."""
     folders = [name.removesuffix("/data.pkl") for name in archive.names if name.endswith("/data.pkl")]
     if len(folders) != 1:
         raise AgentError("is not a torch file: it has no data.pkl")
     return folders[0]
 
 
-def _tensor_records(data: bytes) -> Mapping[str, Record]:
+def _tensor_records(data: bytes) -> Mapping[str, PickledObject]:
     content = read_pickle(data, ALLOWED_IN_TENSORS)
-    items = content.items if isinstance(content, Record) and content.name == DICTIONARY else content
+    items = content.items if isinstance(content, PickledObject) and content.name == DICTIONARY else content
     if not isinstance(items, dict):
         raise AgentError("is a torch file, but not of named tensors")
     for name, record in items.items():
-        if not isinstance(name, str) or not isinstance(record, Record) or record.name not in (TENSOR, PARAMETER):
+        if not isinstance(name, str) or not isinstance(record, PickledObject) or record.name not in (TENSOR, PARAMETER):
             raise AgentError(f"its entry {shown(name)} is not a tensor")
-        if record.name == PARAMETER and not (record.arguments and isinstance(record.arguments[0], Record)):
+        if record.name == PARAMETER and not (record.arguments and isinstance(record.arguments[0], PickledObject)):
             raise AgentError(f"its entry {shown(name)} is not a tensor")
     return items
 
 
 def _check_extent(length: int, offset: Any, shape: Any, strides: Any) -> None:
-    """A tensor must lie within its storage, and must not show a number twice."""
+    """Raise ValueError unless a tensor lies within its storage and is not larger than it."""
     if not isinstance(shape, tuple) or not isinstance(strides, tuple) or len(shape) != len(strides) or len(shape) > 8:
         raise ValueError("shape and strides do not fit")
     if not all(type(number) is int and number >= 0 for number in (offset, *shape, *strides)):

@@ -1,11 +1,4 @@
-"""What a racing agent sees and does, as `racer_env.bridge.interface` has it.
-
-Said again here, since that module needs the compiled engine, and an agent does not. A test keeps them equal.
-
-
-How far a policy's actions stray from its mean: the three kinds of noise that stable-baselines3 learns.
-
-Normalised observations → actions: a network's mean, noise around it, and the action box."""
+"""Policies: normalised observations → actions, from a network's mean, noise around it and the action limits."""
 
 from __future__ import annotations
 
@@ -18,8 +11,10 @@ import numpy as np
 from racer_viewer.agents.networks import HALF, ONE, Floats, Layer, Network
 
 OBSERVATION_SIZE = 14
+"""Observations of the environment, as in `racer_env.bridge.interface`, which would load the compiled engine. A test
+compares these constants."""
 ACTION_LOW = np.array([-1.0, 0.0, 0.0], np.float32)
-"""Steer, throttle, brake."""
+"""Minimum of steer, throttle and brake."""
 ACTION_HIGH = np.ones(3, np.float32)
 ACTION_SIZE = ACTION_LOW.size
 
@@ -27,29 +22,29 @@ ACTION_LOW.flags.writeable = ACTION_HIGH.flags.writeable = False
 
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
-"""Where SAC limits the logarithm of its deviation."""
+"""Limits of the logarithm of SAC's standard deviation."""
 
 
 class ActionNoise(Protocol):
-    """`features` are the last hidden layer's values, of one row or of many."""
+    """Action noise of a policy. features: values of the last hidden layer, one row or many."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the standard normal numbers that `strayed` takes for one row."""
+        """Shape of the standard normal numbers that `sample` takes for one row."""
         ...
 
     def deviation(self, features: Floats) -> Floats:
-        """Standard deviation of every action, before it is squashed or clipped."""
+        """Return the standard deviation of every action before it is squashed or clipped."""
         ...
 
-    def strayed(self, features: Floats, normals: Floats) -> Floats:
-        """What is added to the mean for given standard normal numbers."""
+    def sample(self, features: Floats, normals: Floats) -> Floats:
+        """Return the offset from the mean for given standard normal numbers."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class FixedNoise:
-    """PPO: one deviation for each action, everywhere the same."""
+    """Noise of PPO: one constant deviation for each action."""
 
     std: Floats
 
@@ -60,13 +55,13 @@ class FixedNoise:
     def deviation(self, features: Floats) -> Floats:
         return np.broadcast_to(self.std, (*features.shape[:-1], self.std.size)).copy()
 
-    def strayed(self, features: Floats, normals: Floats) -> Floats:
+    def sample(self, features: Floats, normals: Floats) -> Floats:
         return self.std * normals
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedNoise:
-    """SAC: a layer of its own says the logarithm of the deviation."""
+    """Noise of SAC: a layer computes the logarithm of the deviation."""
 
     layer: Layer
 
@@ -77,16 +72,16 @@ class LearnedNoise:
     def deviation(self, features: Floats) -> Floats:
         return np.exp(np.clip(self.layer.apply(features), LOG_STD_MIN, LOG_STD_MAX))
 
-    def strayed(self, features: Floats, normals: Floats) -> Floats:
+    def sample(self, features: Floats, normals: Floats) -> Floats:
         return self.deviation(features) * normals
 
 
 @dataclass(frozen=True, eq=False)
-class StateNoise:
-    """gSDE: a random matrix, drawn now and then, that the features are multiplied with.
+class StateDependentNoise:
+    """Noise of gSDE: the features multiplied with a random matrix.
 
-    In training one matrix stays for many ticks, so the noise is smooth. For a single tick the result is normally
-    distributed with `deviation`; whoever wants the smoothness too keeps the normal numbers and passes them on.
+    Training keeps one matrix for many ticks, so the noise is smooth. In a single tick it is normally distributed with
+    `deviation`; pass the same normal numbers in several ticks for smooth noise.
     """
 
     std: Floats
@@ -99,19 +94,19 @@ class StateNoise:
         variance: Floats = features**2 @ self.std**2
         return np.sqrt(variance)
 
-    def strayed(self, features: Floats, normals: Floats) -> Floats:
-        strayed: Floats = features @ (self.std * normals)
-        return strayed
+    def sample(self, features: Floats, normals: Floats) -> Floats:
+        offset: Floats = features @ (self.std * normals)
+        return offset
 
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 _NODES, _WEIGHTS = _NODES.astype(np.float32), (_WEIGHTS / _WEIGHTS.sum()).astype(np.float32)
-"""Means over a normal distribution as weighted sums."""
+"""Nodes and weights of Gauss-Hermite quadrature, for means over a normal distribution."""
 
 
 @dataclass(frozen=True, eq=False)
 class ActionBox:
-    """The limits of every action."""
+    """Limits of every action."""
 
     low: Floats
     high: Floats
@@ -129,21 +124,21 @@ class ActionBox:
         return np.minimum(np.maximum(actions, self.low), self.high)
 
     def unscale(self, actions: Floats) -> Floats:
-        """From -1..1 to the box."""
+        """Scale actions from -1..1 to the limits."""
         return self.middle + self.half_range * actions
 
 
 class Policy(Protocol):
-    """Inputs are normalised, one row or many. None: this kind of model does not have it."""
+    """A policy. Inputs are normalised, one row or many; None is returned for what a kind of model does not have."""
 
     @property
     def noise_shape(self) -> tuple[int, ...] | None: ...
 
     def mean_actions(self, inputs: Floats) -> Floats: ...
 
-    def drawn_actions(self, inputs: Floats, rng: np.random.Generator) -> Floats | None: ...
+    def sampled_actions(self, inputs: Floats, rng: np.random.Generator) -> Floats | None: ...
 
-    def strayed_actions(self, inputs: Floats, normals: Floats) -> Floats | None: ...
+    def noisy_actions(self, inputs: Floats, normals: Floats) -> Floats | None: ...
 
     def values(self, inputs: Floats) -> Floats | None: ...
 
@@ -154,10 +149,10 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GaussianPolicy:
-    """The policies of PPO and SAC.
+    """Policy of PPO or SAC.
 
-    squashed: tanh brings actions into the box (SAC, and PPO with `squash_output`), else they are clipped to it.
-    mean_limit: the mean is clipped to ± this before that (SAC with gSDE).
+    squashed: True if tanh maps actions into the limits (SAC, and PPO with `squash_output`); else they are clipped.
+    mean_limit: absolute limit of the mean before squashing (SAC with gSDE).
     """
 
     actor: Network
@@ -174,15 +169,15 @@ class GaussianPolicy:
     def mean_actions(self, inputs: Floats) -> Floats:
         return self._into_box(self._mean(self.actor.features(inputs)))
 
-    def drawn_actions(self, inputs: Floats, rng: np.random.Generator) -> Floats:
+    def sampled_actions(self, inputs: Floats, rng: np.random.Generator) -> Floats:
         features = self.actor.features(inputs)
         mean = self._mean(features)
         normals = rng.standard_normal(mean.shape, np.float32)
         return self._into_box(mean + self.noise.deviation(features) * normals)
 
-    def strayed_actions(self, inputs: Floats, normals: Floats) -> Floats:
+    def noisy_actions(self, inputs: Floats, normals: Floats) -> Floats:
         features = self.actor.features(inputs)
-        return self._into_box(self._mean(features) + self.noise.strayed(features, normals))
+        return self._into_box(self._mean(features) + self.noise.sample(features, normals))
 
     def values(self, inputs: Floats) -> Floats | None:
         if self.critic is None:
@@ -200,7 +195,7 @@ class GaussianPolicy:
         return self.box.half_range * np.sqrt(np.square(centred) @ _WEIGHTS)
 
     def jacobian(self, inputs: Floats) -> Floats:
-        """(actions, inputs): derivative of the mean action of one row; 0 for an action at its limit."""
+        """Return the derivative of the mean action of one row, (actions, inputs); 0 for an action at its limit."""
         mean = self.actor.head.apply(self.actor.features(inputs))
         slope = np.ones_like(mean)
         if self.mean_limit is not None:

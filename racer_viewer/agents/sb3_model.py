@@ -1,6 +1,7 @@
-"""What an archive's `data` member says of a model in plain text. Its pickled parts are neither decoded nor used.
+"""Models of stable-baselines3: the plain-text description in a model file, and the policy built from its tensors.
 
-A policy from a model's tensors: the names and shapes of stable-baselines3 tell what it is built of."""
+The pickled parts of the description are neither decoded nor used. Tensor names and shapes determine the network.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from racer_viewer.agents.policies import (
     FixedNoise,
     GaussianPolicy,
     LearnedNoise,
-    StateNoise,
+    StateDependentNoise,
 )
 
 MAX_DESCRIPTION_BYTES = 16 * 2**20
@@ -45,16 +46,18 @@ OTHER_MODELS = {
     "DQN": "a DQN model",
     "TD3": "a TD3 or DDPG model",
 }
-"""By a part of the policy's class name."""
+"""Descriptions of unsupported models, by a part of the policy's class name."""
 
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """What cannot be seen from the tensors.
+    """Properties of a model that its tensors do not show.
 
-    action_low, action_high: None where the file does not say.
-    clip_mean: SAC with gSDE clips the mean to ± this.
-    use_expln: how gSDE makes a deviation of what it learned.
+    squash_output: True if PPO with gSDE squashes actions with tanh.
+    use_expln: True if gSDE computes the deviation with `expln` instead of `exp`.
+    clip_mean: absolute limit of the mean (SAC with gSDE).
+    action_low, action_high: action limits; None if the file does not contain them.
+    timesteps: number of steps the model was trained for; None if the file does not contain it.
     """
 
     algorithm: Literal["PPO", "SAC"]
@@ -68,7 +71,7 @@ class ModelDescription:
 
 
 def read_description(data: bytes) -> ModelDescription:
-    """The plain fields of the JSON that stable-baselines3 writes. A model of another kind is refused here."""
+    """Read the plain fields of the JSON that stable-baselines3 writes. Raises AgentError for unsupported models."""
     fields = _parse(data)
     algorithm = _algorithm(fields)
     settings = _mapping(fields.get("policy_kwargs"))
@@ -112,7 +115,7 @@ def _algorithm(fields: Mapping[str, Any]) -> Literal["PPO", "SAC"]:
 
 
 def _class_name(policy: Mapping[str, Any]) -> str:
-    """The class that a policy's functions say they belong to; the file has no other plain trace of it."""
+    """Return the class name in the repr of a policy's functions; the file contains it nowhere else in plain text."""
     for value in (policy.get("__init__"), *policy.values()):
         if isinstance(value, str) and (function := re.match(r"<function (\S{1,200}) at 0x", value)):
             return function[1].rpartition(".")[0].rpartition(".")[2]
@@ -143,7 +146,7 @@ def _clip_mean(settings: Mapping[str, Any]) -> float:
 
 
 def _action_limits(space: Any) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-    """Of an action box; the text is numpy's, as `[-1.  0.  0.]`."""
+    """Return the action limits, which the file contains as numpy text like `[-1.  0.  0.]`."""
     fields = _mapping(space)
     kind = _text(fields.get(":type:"))
     if kind and not kind.endswith(".Box'>"):
@@ -170,24 +173,24 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 EXPLN_EPSILON = np.float32(1e-6)
 CRITICS = ("critic.", "critic_target.")
-"""Tensors of SAC that driving does not need."""
+"""Prefixes of SAC's tensors that driving does not need."""
 
 
 class Tensors(Protocol):
-    """A model's tensors by the names of stable-baselines3, from wherever they are."""
+    """Source of a model's tensors, by the names of stable-baselines3."""
 
     @property
     def names(self) -> Collection[str]: ...
 
     def read(self, name: str) -> Floats:
-        """A copy of a tensor, with finite numbers only."""
+        """Return a copy of a tensor. Raises AgentError if a number is not finite."""
         ...
 
 
 def build_policy(tensors: Tensors, description: ModelDescription) -> tuple[GaussianPolicy, int]:
-    """The policy of a PPO or SAC model, and how many learned numbers it has.
+    """Return the policy of a PPO or SAC model and its number of parameters.
 
-    Every tensor but those of SAC's critics is used, or the model is refused.
+    Raises AgentError if a tensor is missing, or unused and not of SAC's critics.
     """
     parts = _Parts(tensors)
     policy = (_ppo if description.algorithm == "PPO" else _sac)(parts, description)
@@ -196,7 +199,7 @@ def build_policy(tensors: Tensors, description: ModelDescription) -> tuple[Gauss
 
 
 class _Parts:
-    """The tensors of a model, which of them were used, and how many numbers were in those."""
+    """Tensors of a model, with the unused ones and the number of values in the used ones."""
 
     def __init__(self, tensors: Tensors) -> None:
         self._tensors = tensors
@@ -224,7 +227,7 @@ class _Parts:
         return Layer(transposed, bias)
 
     def layers(self, name: str) -> tuple[Layer, ...]:
-        """Those named NAME.0, NAME.2, NAME.4 …: the activations between them take a number, but have no tensors."""
+        """Return the layers NAME.0, NAME.2, NAME.4 …; the activations between them have a number but no tensors."""
         pattern = re.compile(re.escape(name) + r"\.(\d{1,4})\.weight")
         numbers = sorted(int(match[1]) for key in self._unused if (match := pattern.fullmatch(key)))
         if numbers != list(range(0, 2 * len(numbers), 2)):
@@ -248,7 +251,7 @@ def _ppo(parts: _Parts, description: ModelDescription) -> GaussianPolicy:
     if critic.inputs != actor.inputs or critic.head.outputs != 1:
         raise AgentError("its value function does not fit its policy")
     noise = _parameter_noise(parts.take("log_std"), actor, description)
-    squashed = description.squash_output and isinstance(noise, StateNoise)
+    squashed = description.squash_output and isinstance(noise, StateDependentNoise)
     return GaussianPolicy(actor, critic, noise, _box(description, squashed), squashed, mean_limit=None)
 
 
@@ -283,20 +286,20 @@ def _check_sizes(actor: Network) -> None:
 
 
 def _parameter_noise(log_std: Floats, actor: Network, description: ModelDescription) -> ActionNoise:
-    """One number an action, or with gSDE one for each feature, of every action or of all together."""
+    """Return noise from a parameter: one value per action, or with gSDE one per feature and action or per feature."""
     features = actor.head.inputs
     if log_std.shape not in ((ACTION_SIZE,), (features, ACTION_SIZE), (features, 1)):
         raise AgentError(f"its noise of {log_std.shape} numbers does not fit its policy")
     is_fixed = log_std.ndim == 1
     std = _expln(log_std) if description.use_expln and not is_fixed else np.exp(log_std)
     if not np.isfinite(std).all():
-        raise AgentError("its noise is not finite: the training went astray")
+        raise AgentError("its noise is not finite: the training diverged")
     std.flags.writeable = False
-    return FixedNoise(std) if is_fixed else StateNoise(np.broadcast_to(std, (features, ACTION_SIZE)))
+    return FixedNoise(std) if is_fixed else StateDependentNoise(np.broadcast_to(std, (features, ACTION_SIZE)))
 
 
 def _expln(log_std: Floats) -> Floats:
-    """An exponential up to 0, a logarithm from there."""
+    """Return the deviation of gSDE with `use_expln`: exponential up to 0, logarithmic above."""
     positive = np.maximum(log_std, np.float32(0.0)) + EXPLN_EPSILON
     return np.where(log_std <= 0.0, np.exp(np.minimum(log_std, np.float32(0.0))), np.log1p(positive) + 1.0)
 
@@ -305,8 +308,8 @@ def _box(description: ModelDescription, squashed: bool) -> ActionBox:
     low = ACTION_LOW if description.action_low is None else np.array(description.action_low, np.float32)
     high = ACTION_HIGH if description.action_high is None else np.array(description.action_high, np.float32)
     if low.shape != (ACTION_SIZE,) or high.shape != (ACTION_SIZE,) or not (low <= high).all():
-        raise AgentError(f"its action limits are {low} and {high}; needed are {ACTION_SIZE} of each")
+        raise AgentError(f"its action limits are {low} and {high}; {ACTION_SIZE} of each are required")
     if squashed and not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise AgentError("its actions have no limits, so they cannot be squashed into them")
+        raise AgentError("its actions have no limits to be squashed into")
     low.flags.writeable = high.flags.writeable = False
     return ActionBox(low, high)

@@ -1,4 +1,4 @@
-"""The running statistics that observations and rewards are normalised with, and what is done with them."""
+"""Normalisation: running statistics of observations and rewards, and the normaliser of an agent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_GAMMA = 0.99
 
 @dataclass(frozen=True, eq=False)
 class RunningStats:
-    """Mean and variance of what was seen so far, and how much that was."""
+    """Mean, variance and number of the values seen so far."""
 
     mean: NDArray[np.float64]
     var: NDArray[np.float64]
@@ -26,20 +26,20 @@ class RunningStats:
     def __post_init__(self) -> None:
         numbers = (self.mean, self.var, np.float64(self.count))
         if self.mean.shape != self.var.shape or not all(np.isfinite(number).all() for number in numbers):
-            raise AgentError("its means and variances are not as many finite numbers as each other")
+            raise AgentError("its means and variances are not finite, or not as many as each other")
         if (self.var < 0.0).any() or self.count < 0.0:
             raise AgentError("a variance or a count is negative")
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What a stable-baselines3 `VecNormalize` has learned, and its settings.
+    """Statistics and settings of a stable-baselines3 `VecNormalize`.
 
-    observations: None where observations are left as they are.
-    returns: of discounted rewards; None where the file says nothing of them: enough to drive, not to go on learning.
-    clip_obs, clip_reward: normalised values are clipped to ± this.
-    epsilon: added to variances before the root.
-    gamma: the discount of the returns.
+    observations: None if observations are not normalised.
+    returns: statistics of discounted returns; None if not saved, which suffices to drive but not to resume training.
+    clip_obs, clip_reward: absolute limits of normalised values.
+    epsilon: value added to variances before the square root.
+    gamma: discount factor of the returns.
     """
 
     observations: RunningStats | None
@@ -59,7 +59,7 @@ class Statistics:
 
 
 def stats_of(vec_normalize: Any) -> Statistics:
-    """The statistics of a stable-baselines3 `VecNormalize`, as a copy. Needs its attributes, not its class."""
+    """Return a copy of the statistics of a stable-baselines3 `VecNormalize`, or of an object with its attributes."""
     observations = vec_normalize.obs_rms if vec_normalize.norm_obs else None
     if isinstance(observations, dict):
         raise AgentError("the statistics are of several inputs (a Dict); supported is one Box")
@@ -75,9 +75,9 @@ def stats_of(vec_normalize: Any) -> Statistics:
 
 
 def restore_stats(stats: Statistics, vec_normalize: Any) -> None:
-    """Put statistics and settings into a `VecNormalize`, which then goes on exactly as the saved one would have."""
+    """Set the statistics and settings of a `VecNormalize`, which then continues exactly as the saved one would have."""
     if stats.returns is None:
-        raise AgentError("these statistics are for driving: they say nothing of rewards, so learning cannot go on")
+        raise AgentError("these statistics are for driving only: without reward statistics training cannot be resumed")
     vec_normalize.norm_obs = stats.observations is not None
     if stats.observations is not None:
         _restore(stats.observations, vec_normalize.obs_rms)
@@ -87,9 +87,9 @@ def restore_stats(stats: Statistics, vec_normalize: Any) -> None:
 
 
 class Normaliser:
-    """Observations → what the network was trained on: `(x - mean) / sqrt(var + epsilon)`, clipped, in single precision.
+    """Normalises observations: `(x - mean) / sqrt(var + epsilon)`, clipped, in single precision.
 
-    The difference is taken in doubles, as stable-baselines3 does: an input that hardly ever moves has a tiny variance.
+    The difference is computed in doubles, as in stable-baselines3: a nearly constant input has a tiny variance.
     """
 
     def __init__(self, stats: Statistics) -> None:
@@ -105,7 +105,7 @@ class Normaliser:
         return scaled.astype(np.float32)
 
     def slope(self, observation: NDArray[Any]) -> NDArray[np.float32]:
-        """Derivative of each normalised value by its own input; 0 where it is clipped."""
+        """Return the derivative of each normalised value by its input; 0 if it is clipped."""
         scaled = (observation - self._mean) * self._scale
         return np.where(np.abs(scaled) < self._limit, self._scale, 0.0).astype(np.float32)
 

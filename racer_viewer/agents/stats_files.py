@@ -1,12 +1,10 @@
-"""The `VecNormalize` pickle of stable-baselines3, read without running it.
+"""Files of normalisation statistics: search, reading and writing. Nothing in them is executed.
 
-Files of normalisation statistics: where they are looked for, how they are read and written.
-
-| ending | what |
+| suffix | content |
 |---|---|
-| `.npz` | our own: everything, nothing pickled, so that learning can go on exactly |
-| `.pkl` | stable-baselines3's `VecNormalize.save`; read without running it |
-| `.json` | `vecnorm_stats.json` of an export: what is needed to drive |
+| `.npz` | format of racer-viewer: complete and not pickled, so that training resumes exactly |
+| `.pkl` | `VecNormalize.save` of stable-baselines3 |
+| `.json` | `vecnorm_stats.json` of an export: only what driving needs |
 """
 
 from __future__ import annotations
@@ -26,8 +24,9 @@ from numpy.typing import NDArray
 
 from racer_viewer.agents import pickles
 from racer_viewer.agents.archive import AgentError, Archive, read_file, shown
-from racer_viewer.agents.pickles import MAX_PICKLE_BYTES, Record, read_pickle
+from racer_viewer.agents.pickles import MAX_PICKLE_BYTES, PickledObject, read_pickle
 from racer_viewer.agents.stats import RunningStats, Statistics, stats_of
+from racer_viewer.paths import atomic_write
 
 VEC_NORMALIZE = "stable_baselines3.common.vec_env.vec_normalize.VecNormalize"
 RUNNING_MEAN_STD = "stable_baselines3.common.running_mean_std.RunningMeanStd"
@@ -48,13 +47,24 @@ SEEDING = frozenset(f"gym.utils.seeding.RandomNumberGenerator{method}" for metho
 ALLOWED = frozenset(
     (VEC_NORMALIZE, RUNNING_MEAN_STD, "collections.OrderedDict", *SPACES, *RANDOM, *SEEDING, *pickles.ALLOWED_IN_ARRAYS)
 )
-"""Everything that occurs in such files, from stable-baselines3 1.7 to 2.9, numpy 1 and 2, gym and gymnasium."""
+"""Names in files of stable-baselines3 1.7 to 2.9 with numpy 1 and 2, gym and gymnasium."""
+
+
+ONNX_STATS = "vecnorm_stats.json"
+MAX_STATS_BYTES = MAX_PICKLE_BYTES
+DOUBLE = np.dtype("<f8")
+NPY_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '<f8', 'fortran_order': False, 'shape': \(((?:\d{1,6}, ?)*\d{0,6})\), \} *\n",
+    re.DOTALL,
+)
+NUMBERS = ("clip_obs", "clip_reward", "epsilon", "gamma", "norm_reward")
+"""Scalar settings in a statistics file, beside the arrays."""
 
 
 def read_vec_normalize(data: bytes) -> Statistics:
-    """The statistics in a saved `VecNormalize`."""
+    """Return the statistics in a saved `VecNormalize`."""
     content = read_pickle(data, ALLOWED)
-    if not isinstance(content, Record) or content.name != VEC_NORMALIZE or not isinstance(content.state, dict):
+    if not isinstance(content, PickledObject) or content.name != VEC_NORMALIZE or not isinstance(content.state, dict):
         raise AgentError("is a pickle, but not of a VecNormalize")
     fields = content.state
     try:
@@ -75,32 +85,21 @@ def read_vec_normalize(data: bytes) -> Statistics:
 
 
 def _running(value: Any) -> Any:
-    """The statistics of one input; of several (a dict) as they are, to be refused by name."""
+    """Return the statistics of one input; those of several inputs, a dict, unchanged for `stats_of` to refuse."""
     if isinstance(value, dict):
         return value
-    if not isinstance(value, Record) or value.name != RUNNING_MEAN_STD or not isinstance(value.state, dict):
+    if not isinstance(value, PickledObject) or value.name != RUNNING_MEAN_STD or not isinstance(value.state, dict):
         raise TypeError("no running mean and variance")
     numbers = {name: pickles.to_floats(value.state[name]) for name in ("mean", "var", "count")}
     return SimpleNamespace(**numbers)
 
 
-ONNX_STATS = "vecnorm_stats.json"
-MAX_STATS_BYTES = MAX_PICKLE_BYTES
-DOUBLE = np.dtype("<f8")
-NPY_HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '<f8', 'fortran_order': False, 'shape': \(((?:\d{1,6}, ?)*\d{0,6})\), \} *\n",
-    re.DOTALL,
-)
-NUMBERS = ("clip_obs", "clip_reward", "epsilon", "gamma", "norm_reward")
-"""The single numbers of a statistics file, beside the arrays."""
-
-
 def find_stats(model: Path) -> Path | None:
-    """The statistics that lie beside a model, the ones with its own name first; None where there are none.
+    """Return the statistics file beside a model, or None.
 
-    For `NAME.zip`: `NAME_vecnormalize.pkl` or `.npz`, for a checkpoint `NAME_500_steps.zip` also
-    `NAME_vecnormalize_500_steps.pkl` or `.npz`, then `vecnormalize.pkl` or `.npz`. For an `.onnx` file:
-    `vecnorm_stats.json`.
+    `NAME.zip`: `NAME_vecnormalize.pkl` or `.npz`; for a checkpoint `NAME_500_steps.zip` also
+    `NAME_vecnormalize_500_steps.pkl` or `.npz`; then `vecnormalize.pkl` or `.npz`.
+    `.onnx` file: `vecnorm_stats.json`.
     """
     if model.suffix.lower() == ".onnx":
         names = [ONNX_STATS]
@@ -113,20 +112,20 @@ def find_stats(model: Path) -> Path | None:
 
 
 def load_stats(path: str | os.PathLike[str]) -> Statistics:
-    """The statistics in a `.npz`, `.pkl` or `.json` file. Nothing in it is executed."""
+    """Load the statistics in a `.npz`, `.pkl` or `.json` file. Raises AgentError."""
     file = Path(path)
     readers = {".npz": _read_npz, ".pkl": read_vec_normalize, ".json": _read_json}
     try:
         reader = readers.get(file.suffix.lower())
         if reader is None:
-            raise AgentError(f"statistics are a {', '.join(readers)} file")
+            raise AgentError(f"statistics must be a {', '.join(readers)} file")
         return reader(read_file(file, MAX_STATS_BYTES))
     except AgentError as error:
         raise AgentError(f"{file}: {error}") from error
 
 
 def save_stats(path: str | os.PathLike[str], stats: Any) -> None:
-    """Write `Statistics`, or those of a `VecNormalize`, to a `.npz` or `.json` file: all of it or nothing."""
+    """Write `Statistics`, or those of a `VecNormalize`, to a `.npz` or `.json` file atomically."""
     file = Path(path)
     if not isinstance(stats, Statistics):
         stats = stats_of(stats)
@@ -136,8 +135,9 @@ def save_stats(path: str | os.PathLike[str], stats: Any) -> None:
         case ".json":
             content = _as_json(stats)
         case _:
-            raise AgentError(f"{file}: statistics are saved as a .npz or .json file")
-    _write_atomically(file, content)
+            raise AgentError(f"{file}: statistics must be saved as a .npz or .json file")
+    with atomic_write(file) as temporary:
+        temporary.write_bytes(content)
 
 
 def _as_npz(stats: Statistics) -> bytes:
@@ -171,10 +171,10 @@ def _npz_running(fields: Mapping[str, NDArray[np.float64]], prefix: str) -> Runn
 
 
 def _read_array(data: bytes) -> NDArray[np.float64]:
-    """A .npy file of doubles, exactly as `_as_npz` writes it."""
+    """Read a .npy file of doubles as written by `_as_npz`."""
     header = NPY_HEADER.match(data)
     if header is None:
-        raise AgentError("holds an array that is not of doubles, or damaged")
+        raise AgentError("holds an array that is not of doubles, or is damaged")
     shape = tuple(int(size) for size in header[1].split(b",") if size.strip())
     numbers = data[header.end() :]
     if len(numbers) != DOUBLE.itemsize * math.prod(shape):
@@ -204,12 +204,3 @@ def _read_json(data: bytes) -> Statistics:
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise AgentError(f"is not a file of statistics ({error})") from error
     return Statistics(RunningStats(mean, var, 0.0), clip_obs=clip, epsilon=epsilon)
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

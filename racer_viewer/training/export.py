@@ -1,13 +1,7 @@
-"""`racer-viewer export --zip`: a model to give away.
+"""Model export: an ONNX graph for other languages, or a stripped copy of a model to share.
 
-What a training saves also holds the optimiser's memory, the last observations and the paths of the machine that it ran
-on. What is written here drives the same, loads in stable-baselines3 as before, and is a third as large. Nothing in the
-file is executed on the way.
-
-
-`racer-viewer export`: an agent as ONNX, for programs in other languages.
-
-The graph is written node by node from the agent's own layers: no torch, and nothing of the model file is executed.
+Both are written from the agent's own layers or the file's plain parts: nothing in the model file is executed. The ONNX
+export needs no torch.
 """
 
 from __future__ import annotations
@@ -28,19 +22,33 @@ from racer_viewer.agents.onnx_policy import INPUT, OUTPUT
 from racer_viewer.agents.policies import ACTION_SIZE, OBSERVATION_SIZE, GaussianPolicy
 from racer_viewer.paths import atomic_write
 
-LEFT_OUT = (
+RUN_FIELDS = (
     "_last_obs", "_last_original_obs", "_last_episode_starts", "ep_info_buffer", "ep_success_buffer",
     "lr_schedule", "start_time",
 )  # fmt: skip
-"""Fields that are of the run and not of what it learned."""
+"""Fields of a model that describe its run rather than its policy; left out of a shared copy."""
 LEARNING_RATE = 3e-4
-"""For those who train on: a run's schedule is code, and stays behind."""
+"""Learning rate in a shared copy; the schedule of a run is code and is left out."""
 SYSTEM_INFO = "system_info.txt"
-CHECKED_OBSERVATIONS = 100
+SHARE_CHECK_SIZE = 100
+"""Number of random observations on which a shared copy is compared with its model."""
+
+MODEL_FILE, STATS_FILE = "model.onnx", "vecnorm_stats.json"
+OPSET_VERSION, IR_VERSION = 17, 10
+"""Versions of the ONNX operators and file format; runtimes of the last years support both."""
+TOLERANCE = 1e-5
+"""Maximum difference between an action of the exported model and of the agent."""
+ONNX_CHECK_SIZE = 1000
+"""Number of random observations on which an exported model is compared with the agent."""
+_ACTIVATIONS = {"Tanh": "Tanh", "ReLU": "Relu", "ELU": "Elu", "LeakyReLU": "LeakyRelu"}
 
 
 def share(model: Path, target: Path) -> Path:
-    """Write the model without what nobody else needs, and its statistics beside it."""
+    """Write a copy of a model for others, with its statistics beside it, and return its path.
+
+    A trained model also contains the optimiser's state, the last observations and paths of the machine. The copy drives
+    the same, loads in stable-baselines3 and is a third of the size.
+    """
     agent = load_agent(model)
     target = target.with_suffix(".zip")
     if target.exists() and target.samefile(agent.info.path):
@@ -50,7 +58,7 @@ def share(model: Path, target: Path) -> Path:
         _copy(agent.info.path, temporary)
     if stats is not None:
         save_stats(target.with_name(f"{target.stem}_vecnormalize.npz"), load_stats(stats))
-    observations = np.random.default_rng(0).uniform(0.0, 1.0, (CHECKED_OBSERVATIONS, OBSERVATION_SIZE))
+    observations = np.random.default_rng(0).uniform(0.0, 1.0, (SHARE_CHECK_SIZE, OBSERVATION_SIZE))
     if not np.array_equal(agent.act(observations), load_agent(target).act(observations)):
         raise RacerError("the copy drives differently: please report this")
     return target
@@ -62,22 +70,22 @@ def _copy(source: Path, target: Path) -> None:
             for name in model.namelist():
                 content = model.read(name)
                 if name == DESCRIPTION:
-                    content = _description(json.loads(content))
+                    content = _without_run_fields(json.loads(content))
                 elif name.endswith("optimizer.pth"):
-                    content = _forgetful(content)
+                    content = _without_state(content)
                 if name != SYSTEM_INFO:
                     copy.writestr(name, content)
     except zipfile.BadZipFile:
-        raise RacerError(f"{source} is no model of stable-baselines3: only those can be copied") from None
+        raise RacerError(f"{source} is not a model of stable-baselines3: only those can be shared") from None
 
 
-def _description(fields: dict[str, Any]) -> bytes:
-    kept = {name: value for name, value in fields.items() if name not in LEFT_OUT}
+def _without_run_fields(fields: dict[str, Any]) -> bytes:
+    kept = {name: value for name, value in fields.items() if name not in RUN_FIELDS}
     return json.dumps({**kept, "learning_rate": LEARNING_RATE}, indent=1).encode()
 
 
-def _forgetful(optimiser: bytes) -> bytes:
-    """An optimiser's file with its settings, and without what it remembers of every weight."""
+def _without_state(optimiser: bytes) -> bytes:
+    """Return an optimiser's file with its settings but without its state for every weight."""
     import torch
 
     content = torch.load(io.BytesIO(optimiser), weights_only=True)
@@ -86,20 +94,14 @@ def _forgetful(optimiser: bytes) -> bytes:
     return copy.getvalue()
 
 
-MODEL_FILE, STATS_FILE = "model.onnx", "vecnorm_stats.json"
-OPERATIONS_VERSION = 17
-FORMAT_VERSION = 10
-"""Of ONNX's operations and of its file: ones that runtimes of the last years read."""
-TOLERANCE = 1e-5
-ONNX_CHECKED_OBSERVATIONS = 1000
-_ACTIVATIONS = {"Tanh": "Tanh", "ReLU": "Relu", "ELU": "Elu", "LeakyReLU": "LeakyRelu"}
-
-
 def export(model: Path, folder: Path) -> float:
-    """Write model.onnx and vecnorm_stats.json, and check them: the largest difference of an action is returned."""
+    """Write model.onnx and vecnorm_stats.json, and return the largest difference between their actions and the agent's.
+
+    Raises RacerError if it exceeds TOLERANCE.
+    """
     agent = load_agent(model)
     if not isinstance(agent.policy, GaussianPolicy):
-        raise RacerError(f"{model} is exported already")
+        raise RacerError(f"{model} is an exported model already")
     stats = find_stats(agent.info.path)
     content = _graph(agent, agent.policy)
     with atomic_write(folder / MODEL_FILE) as temporary:
@@ -113,11 +115,11 @@ def export(model: Path, folder: Path) -> float:
 
 
 def _graph(agent: Agent, policy: GaussianPolicy) -> bytes:
-    """The policy's mean action, from normalised observations."""
+    """Build the ONNX graph from normalised observations to the policy's mean action."""
     onnx = _onnx()
     activation = _ACTIVATIONS.get(policy.actor.activation.name)
     if activation is None:
-        raise RacerError(f"export knows no activation {policy.actor.activation.name}")
+        raise RacerError(f"models with the activation {policy.actor.activation.name} cannot be exported")
     nodes: list[Any] = []
     constants: list[Any] = []
     value = INPUT
@@ -154,9 +156,9 @@ def _graph(agent: Agent, policy: GaussianPolicy) -> bytes:
         [onnx.helper.make_tensor_value_info(OUTPUT, number_type, [1, ACTION_SIZE])],
         constants,
     )
-    versions = [onnx.helper.make_opsetid("", OPERATIONS_VERSION)]
+    versions = [onnx.helper.make_opsetid("", OPSET_VERSION)]
     model = onnx.helper.make_model(graph, producer_name="racer-viewer", opset_imports=versions)
-    model.ir_version = FORMAT_VERSION
+    model.ir_version = IR_VERSION
     onnx.checker.check_model(model)
     content: bytes = model.SerializeToString()
     return content
@@ -176,5 +178,5 @@ def _difference(agent: Agent, exported: Agent) -> float:
     rng = np.random.default_rng(0)
     low = np.zeros(OBSERVATION_SIZE)
     low[[10, 11]] = -1.0
-    observations = rng.uniform(low, 1.0, (ONNX_CHECKED_OBSERVATIONS, OBSERVATION_SIZE)).astype(np.float32)
+    observations = rng.uniform(low, 1.0, (ONNX_CHECK_SIZE, OBSERVATION_SIZE)).astype(np.float32)
     return float(np.abs(agent.act(observations) - exported.act(observations)).max())

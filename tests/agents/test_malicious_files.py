@@ -250,7 +250,7 @@ def test_a_member_that_unpacks_to_a_thousand_times_its_size_is_a_bomb(model: Pat
         members = unpack(model.read_bytes())
         members[name] = bytes(8 * 2**20)
         (tmp_path / "bomb.zip").write_bytes(pack(members, zipfile.ZIP_DEFLATED))
-        assert_refused_cheaply(tmp_path / "bomb.zip", f"{name}.* a bomb")
+        assert_refused_cheaply(tmp_path / "bomb.zip", f"{name}.* a zip bomb")
 
 
 def test_a_bomb_within_the_tensors_is_refused(model: Path, tmp_path: Path) -> None:
@@ -258,12 +258,12 @@ def test_a_bomb_within_the_tensors_is_refused(model: Path, tmp_path: Path) -> No
         inner = io.BytesIO(unpack(model.read_bytes())["policy.pth"])
         members = unpack(inner.getvalue()) | {name: bytes(8 * 2**20)}
         bomb = rewritten(model, tmp_path / "bomb.zip", policy_pth=pack(members, zipfile.ZIP_DEFLATED))
-        assert_refused_cheaply(bomb, f"policy.pth: its member .*{name}.* a bomb")
+        assert_refused_cheaply(bomb, f"policy.pth: its member .*{name}.* a zip bomb")
 
 
 def test_a_bomb_of_statistics_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(packed_zeros("obs_mean.npy", 8 * 2**20))
-    assert_refused_cheaply(tmp_path / "x.npz", "a bomb", load_stats)
+    assert_refused_cheaply(tmp_path / "x.npz", "a zip bomb", load_stats)
 
 
 def test_a_member_that_claims_to_be_huge_is_refused(model: Path, tmp_path: Path) -> None:

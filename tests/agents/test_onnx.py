@@ -103,7 +103,7 @@ def test_what_an_exported_model_does_not_know_it_says(original: Agent, statistic
     assert agent.values(observation) is None
     assert agent.spread(observation) is None
     assert agent.noise_shape is None
-    with pytest.raises(AgentError, match="deterministically only"):
+    with pytest.raises(AgentError, match="only act deterministically"):
         agent.act(observation, deterministic=False)
     save_stats(tmp_path / "s.json", statistics)
     ours, theirs = (
@@ -117,7 +117,7 @@ def test_what_an_exported_model_does_not_know_it_says(original: Agent, statistic
 @pytest.mark.parametrize("change", [{"obs": "input"}, {"actions": "action"}])
 def test_graphs_of_another_kind_are_refused(change: dict[str, Any], original: Agent, tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(onnx_file(original, **change))
-    with pytest.raises(AgentError, match=r"model\.onnx: has .*; needed is '(obs|actions)' of \[1, (14|3)\]"):
+    with pytest.raises(AgentError, match=r"model\.onnx: has .*; required is '(obs|actions)' of \[1, (14|3)\]"):
         load_agent(tmp_path / "model.onnx")
 
 

@@ -57,7 +57,7 @@ def test_observations_may_be_lists_or_doubles(any_model: Trained) -> None:
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)
-def test_drawn_actions_are_the_same_for_the_same_noise(
+def test_sampled_actions_are_the_same_for_the_same_noise(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = trained(name, folder)
@@ -70,7 +70,7 @@ def test_drawn_actions_are_the_same_for_the_same_noise(
 
 
 @pytest.mark.parametrize("name", GSDE)
-def test_drawn_actions_of_gsde_are_the_same_for_the_same_exploration_matrix(name: str, folder: Path) -> None:
+def test_sampled_actions_of_gsde_are_the_same_for_the_same_exploration_matrix(name: str, folder: Path) -> None:
     model = trained(name, folder)
     observations = some_observations()
     theirs = distribution(model.model)
@@ -84,7 +84,7 @@ def log_std_of(model: Any) -> torch.Tensor:
     return model.policy.log_std if hasattr(model.policy, "log_std") else model.actor.log_std
 
 
-def test_drawn_actions_have_the_same_distribution(any_model: Trained) -> None:
+def test_sampled_actions_have_the_same_distribution(any_model: Trained) -> None:
     observation = some_observations(1)
     rows = np.repeat(observation, 4000, axis=0)
     ours = any_model.agent.act(rows, deterministic=False, rng=np.random.default_rng(2))
@@ -204,5 +204,5 @@ def test_observations_of_another_shape_are_refused(any_model: Trained, wrong: An
 
 
 def test_noise_of_another_shape_is_refused(any_model: Trained) -> None:
-    with pytest.raises(AgentError, match="noise is"):
+    with pytest.raises(AgentError, match="noise must have shape"):
         any_model.agent.act(np.zeros((5, 14)), noise=np.zeros((7, 3)))

@@ -155,7 +155,7 @@ def test_the_json_of_an_export_is_enough_to_drive_and_not_to_learn(env: VecNorma
     np.testing.assert_array_equal(stats.observations.mean, env.obs_rms.mean)
     np.testing.assert_array_equal(stats.observations.var, env.obs_rms.var)
     assert (stats.clip_obs, stats.epsilon) == (env.clip_obs, env.epsilon)
-    with pytest.raises(AgentError, match="learning cannot go on"):
+    with pytest.raises(AgentError, match="training cannot be resumed"):
         restore_stats(stats, env)
 
 
@@ -228,7 +228,7 @@ def test_statistics_that_make_no_sense_are_refused(tmp_path: Path, change: dict[
 @pytest.mark.parametrize("name", ["missing.pkl", "missing.npz", "x.txt"])
 def test_a_file_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "x.txt").touch()
-    with pytest.raises(AgentError, match=r"no such file|statistics are a \.npz, \.pkl, \.json file"):
+    with pytest.raises(AgentError, match=r"no such file|statistics must be a \.npz, \.pkl, \.json file"):
         load_stats(tmp_path / name)
     with pytest.raises(AgentError, match="saved as"):
         save_stats(tmp_path / "x.pkl", Statistics(None))

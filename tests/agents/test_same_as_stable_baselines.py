@@ -199,7 +199,7 @@ def test_shared_layers_are_counted_once() -> None:
 
 @pytest.mark.parametrize("wrong", [np.zeros(13), np.zeros((2, 15)), np.zeros((2, 2, 14)), 1.0, []])
 def test_observations_of_another_shape_are_refused(any_model: Trained, wrong: Any) -> None:
-    with pytest.raises(AgentError, match="observations are"):
+    with pytest.raises(AgentError, match="observations must have shape"):
         any_model.agent.act(wrong)
 
 

@@ -114,16 +114,6 @@ def test_a_window_resumes_as_the_command_line_says(data: Path, monkeypatch: pyte
     ]  # fmt: skip
 
 
-def test_a_run_from_before_there_were_stories_is_seen_with_its_curves(tmp_path: Path) -> None:
-    outcome = Run(tiny(), tmp_path).learn()
-    (outcome.folder / "live.jsonl").unlink()
-    run = RunMonitor.attach(outcome.folder)
-    assert run.history.steps.tolist() == load_history(outcome.folder).steps.tolist() == [128, 256, 384, 512]
-    assert (run.state, run.steps) == ("finished", 512)
-    (outcome.folder / "config.json").write_text(tiny(timesteps=1024).to_json())
-    assert RunMonitor.attach(outcome.folder).state == "stopped"
-
-
 def test_a_resumed_run_keeps_its_best_model_until_a_better_one(tmp_path: Path) -> None:
     rewards = {"episode": {"maxSteps": 1000}}
     champion = tiny(

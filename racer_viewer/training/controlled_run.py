@@ -16,7 +16,18 @@ from racer_env.errors import RacerError
 from racer_viewer.run_history import SWARM_CAR, Floats, Swarm
 from racer_viewer.training.callbacks import ProgressHandler
 from racer_viewer.training.car_feed import CarFeedWriter
-from racer_viewer.training.control import DISCARD, LEFT, PACE, PAUSE, RESUME, SAVE, STOP, WEIGHTS, ControlServer, Message
+from racer_viewer.training.control import (
+    DISCARD,
+    LEFT,
+    PACE,
+    PAUSE,
+    RESUME,
+    SAVE,
+    STOP,
+    WEIGHTS,
+    ControlServer,
+    Message,
+)
 from racer_viewer.training.learner import Callback
 from racer_viewer.training.metrics import DrivingStats
 from racer_viewer.training.run import Run, RunResult

@@ -1,4 +1,4 @@
-"""Where the files that come with the package are."""
+"""Folder of the files that come with the package."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ _IN_REPOSITORY = Path(__file__).parent.parent / "assets"
 
 
 def assets_folder() -> Path:
-    """Inside the package once it is installed, at the top of the repository while it is worked on."""
+    """Return the assets folder: inside an installed package, or at the root of a checked-out repository."""
     return _PACKAGED if _PACKAGED.is_dir() else _IN_REPOSITORY

@@ -1,8 +1,8 @@
-"""Errors that users see: each says what was wrong and what to do about it."""
+"""Exceptions of the project. Their messages say what was wrong and what to do about it."""
 
 
 class RacerError(Exception):
-    """Base of the project's own errors. The command line prints it as one line."""
+    """Base class of the project's errors. The command line prints the message as one line."""
 
 
 class ConfigError(RacerError):
@@ -18,13 +18,13 @@ class ActionError(RacerError):
 
 
 class BridgeError(RacerError):
-    """A bridge cannot be reached, went away, or refused a request."""
+    """A bridge cannot be reached, closed the connection, or refused a request."""
 
 
 class ContractError(BridgeError):
-    """What came over a boundary is not what was agreed; the value goes no further."""
+    """Received data breaks the protocol; the value is not passed on."""
 
 
 def in_one_line(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """Return the message of an error as one line."""
     return " ".join(str(error).split())

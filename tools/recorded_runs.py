@@ -1,4 +1,4 @@
-"""Makes `assets/recorded_runs.npz`, which the self-test drives again, from the recorded runs that tests compare with.
+"""Build `assets/recorded_runs.npz`, which the self-test drives again, from the recorded runs of the tests.
 
 python tools/recorded_runs.py
 """
@@ -11,7 +11,7 @@ from racer_viewer.cli.selftest import COLUMNS, check_sums
 
 ROOT = Path(__file__).parent.parent
 DRIVERS = ("pursuit/11", "wall/11", "weave/11")
-"""Round the circuit, into the walls, and from side to side; all from the line, with the default config."""
+"""Recorded runs to include: laps, wall hits and weaving; all with a standing start and the default config."""
 
 
 def main() -> None:

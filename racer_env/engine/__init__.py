@@ -1,4 +1,7 @@
-"""The racing engine: arrays in, arrays out; no clock, no globals, nothing random but seeded starts."""
+"""The racing engine: arrays in, arrays out. No clock, no global state; only starts are random, and seeded.
+
+`docs/engine.md` explains a tick, the data layout and the accelerators.
+"""
 
 from racer_env.engine.car import DT, TICKS_PER_SECOND
 from racer_env.engine.circuits import Circuit, Medals, circuits, load_circuit

@@ -1,13 +1,12 @@
-"""Beams: what rays from a small place in nearly the same direction can meet, found once for a track.
+"""Beams: for each small place and direction, the run of wall that rays can meet, computed once per track.
 
-A beam is all rays that start in one square of the grid, where it is inside of the walls, and point into one of
-64 sectors. Its left-most and its right-most ray are cast. Where they first meet the same wall, every ray between
-them meets that wall between those two points: nothing else can come in between, since it would have to cross one of the
-two rays, the wall, or the place they start from. That holds for walls that do not cross, places that are
-convex, a run of wall that is all ahead, and unless the other wall stands between the rays as a whole. A run that turns
-back across the beam, which a ray may meet more than once, is not taken either. Where both rays meet different walls, a
-run of each is known if one of them closes the view behind the other (`_two_runs`). All other beams are left
-unknown, and their rays walk the grid.
+A beam is the set of all rays that start in the part of one grid square inside the walls and point into one of 64
+sectors. Its left-most and its right-most ray are cast. If both first meet the same wall, every ray between them meets
+that wall between those two points: anything in front of it would have to cross one of the two rays, the wall, or the
+starting place. This requires walls that do not cross, a convex starting place, a run of wall that is completely ahead,
+and that the other wall is not completely between the rays. A run that turns back across the beam is rejected, since a
+ray may meet it more than once. If the two rays meet different walls, a run of each is used if one wall closes the view
+behind the other (`_two_runs`). All other beams stay unknown, and their rays walk the grid.
 """
 
 import math
@@ -18,33 +17,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.engine.compiled import Compiled, bind, entry, part, shared
-from racer_env.engine.crossings import crossing_walls
 from racer_env.engine.rays import walk
 from racer_env.engine.tables import (
     BEAM,
     BEAM_DIRECTIONS,
     BEAM_WALL_GAP,
-    LONGEST_RUN,
-    RUN_ON,
+    MAX_RUN,
+    OVERLAP,
     SQUARE_CELLS,
     TOLERANCE,
     TrackTables,
+    crossing_walls,
 )
 from racer_env.engine.walls import WALL_OFFSET
 
 Ray = tuple[float, float, float, float]
-"""Start and direction."""
+"""Start x, y and direction x, y."""
 
-MOST_POINTS = 65_535
-"""Wall points that a beam can number."""
-MOST_WORKERS = 8
-MOST_CORNERS = 24
-"""Of a square cut by walls."""
+MAX_WALL_POINTS = 65_535
+"""Maximum number of wall points; a beam stores 16-bit indices."""
+MAX_WORKERS = 8
+"""Maximum number of threads that fill the beams."""
+MAX_CORNERS = 24
+"""Maximum number of corners of a square cut by walls."""
 
 
 def add_beams(tables: TrackTables) -> TrackTables:
-    """The same tables, read-only, with the beams of all squares that a car can be in."""
-    if tables.wall_points.shape[1] > MOST_POINTS or len(crossing_walls(tables)) > 0:
+    """Return the tables, read-only, with the beams of all squares that a car can be in."""
+    if tables.wall_points.shape[1] > MAX_WALL_POINTS or len(crossing_walls(tables)) > 0:
         tables.seal()
         return tables
     frame, squares = tables.frame[0], tables.squares[:-1]
@@ -65,7 +65,7 @@ def add_beams(tables: TrackTables) -> TrackTables:
 
 
 def _near_centreline(tables: TrackTables) -> NDArray[np.bool_]:
-    """Which squares are no farther from the centreline than the walls are there."""
+    """Return which squares are no farther from the centreline than the walls."""
     frame, squares = tables.frame[0], tables.squares[:-1]
     row, column = np.divmod(np.arange(len(squares)), frame["square_columns"])
     sample = tables.samples[tables.lists[squares["samples"]]]
@@ -76,10 +76,10 @@ def _near_centreline(tables: TrackTables) -> NDArray[np.bool_]:
 
 
 def _fill(tables: TrackTables, beams: NDArray[np.void]) -> None:
-    """Fill the beams of all squares, on all cores: somebody is waiting for the track."""
-    workers = min(os.cpu_count() or 1, MOST_WORKERS)
+    """Fill the beams of all squares on all cores; the user waits for the track."""
+    workers = min(os.cpu_count() or 1, MAX_WORKERS)
     limits = np.linspace(0, len(tables.squares) - 1, workers + 1).astype(int).tolist()
-    shares = [(tables, beams, np.zeros((2, MOST_CORNERS, 2)), *limits[i : i + 2]) for i in range(workers)]
+    shares = [(tables, beams, np.zeros((2, MAX_CORNERS, 2)), *limits[i : i + 2]) for i in range(workers)]
     fill = bind(fill_beams, *shares[0])
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(lambda share: fill(*share), shares))
@@ -87,7 +87,10 @@ def _fill(tables: TrackTables, beams: NDArray[np.void]) -> None:
 
 @entry
 def fill_beams(track: Compiled, beams: Compiled, corners: Compiled, first: int, last: int) -> None:
-    """Set the runs that the beams of squares[first:last] meet. `corners` is room to work in."""
+    """Set the runs that the beams of squares[first:last] meet.
+
+    corners: scratch space.
+    """
     for i in range(first, last):
         square = track.squares[i]
         if square.beams >= 0:
@@ -101,7 +104,7 @@ def fill_beams(track: Compiled, beams: Compiled, corners: Compiled, first: int, 
 def _open_part(track: Compiled, square: Compiled, row: int, column: int, corners: Compiled) -> int:
     """Cut a square by the walls through it.
 
-    Returns twice the number of its corners, plus the plane of `corners` that they are in; or −1 if nothing is left.
+    Returns twice the number of its corners, plus the plane of `corners` that holds them; or −1 if nothing is left.
     """
     half = SQUARE_CELLS * track.frame[0].cell / 2.0
     x, y = track.frame[0].left + (2 * column + 1) * half, track.frame[0].bottom + (2 * row + 1) * half
@@ -110,7 +113,7 @@ def _open_part(track: Compiled, square: Compiled, row: int, column: int, corners
         corners[0, i, 1] = y + (half if i > 1 else -half)
     plane, count = 0, 4
     for j in range(square.walls, square.walls + square.crossing):
-        if count > MOST_CORNERS - 2:
+        if count > MAX_CORNERS - 2:
             return -1
         count = _cut(track.segments[track.lists[j]], corners[plane, :count], corners[1 - plane])
         plane = 1 - plane
@@ -121,7 +124,7 @@ def _open_part(track: Compiled, square: Compiled, row: int, column: int, corners
 
 @part
 def _cut(wall: Compiled, corners: Compiled, kept: Compiled) -> int:
-    """Keep what of a convex place is on the inside of a wall's line; returns the number of corners kept."""
+    """Keep the part of a convex place on the inside of a wall's line. Returns its number of corners."""
     count = 0
     for i in range(len(corners)):
         ax, ay = corners[i, 0], corners[i, 1]
@@ -161,7 +164,7 @@ def _fill_square(track: Compiled, beams: Compiled, corners: Compiled) -> None:
 
 @shared
 def _runs_between(track: Compiled, left: Ray, right: Ray) -> tuple[int, int, int, int]:
-    """The run or the two runs that the rays between two meet, as in a BEAM; zeros if they are not known."""
+    """Return the one or two runs that all rays between two rays meet, as in a BEAM; zeros if they are not known."""
     left_distance, left_wall = _first_wall(track, left, 0.0)
     right_distance, right_wall = _first_wall(track, right, 0.0)
     size = len(track.segments) // 2
@@ -180,7 +183,7 @@ def _runs_between(track: Compiled, left: Ray, right: Ray) -> tuple[int, int, int
 
 @shared
 def _first_wall(track: Compiled, ray: Ray, distance: float) -> tuple[float, int]:
-    """What a ray meets first, from some distance on."""
+    """Return the first wall that a ray meets beyond some distance."""
     x, y = ray[0] + distance * ray[2], ray[1] + distance * ray[3]
     return walk(track, x, y, ray[2], ray[3], math.inf)
 
@@ -189,15 +192,15 @@ def _first_wall(track: Compiled, ray: Ray, distance: float) -> tuple[float, int]
 def _one_run(
     track: Compiled, left: Ray, right: Ray, left_wall: int, right_wall: int, left_end: int, right_end: int
 ) -> tuple[int, int]:
-    """The run of one wall from where the left ray meets it to where the right ray does, or 0, 0."""
+    """Return the run of one wall between the points where the left and the right ray meet it, or 0, 0."""
     size = len(track.segments) // 2
-    behind = (right_wall - left_wall) % size
-    if behind <= size // 2:
-        start, count = left_wall + min(0, left_end), behind + 1 - min(0, left_end) + max(0, right_end)
+    apart = (right_wall - left_wall) % size
+    if apart <= size // 2:
+        start, count = left_wall + min(0, left_end), apart + 1 - min(0, left_end) + max(0, right_end)
     else:
-        start, count = right_wall + min(0, right_end), size - behind + 1 - min(0, right_end) + max(0, left_end)
+        start, count = right_wall + min(0, right_end), size - apart + 1 - min(0, right_end) + max(0, left_end)
     wall = left_wall // size
-    if count > LONGEST_RUN or _between(track, (1 - wall) * size, left, right):
+    if count > MAX_RUN or _between(track, (1 - wall) * size, left, right):
         return 0, 0
     first = _first_point(track, start, wall)
     return (first, count) if _crossed_once(track.wall_points, first, count, left, right) else (0, 0)
@@ -207,12 +210,12 @@ def _one_run(
 def _two_runs(
     track: Compiled, far: Ray, far_side: float, far_wall: int, near: Ray, near_side: float, near_wall: int
 ) -> tuple[int, int, int, int]:
-    """Two runs where one wall spans the beam and the other juts into it, or zeros.
+    """Return two runs if one wall spans the beam and the other juts into it, else zeros.
 
-    From where the far ray meets its wall, that wall must lead across the beam and out past the near ray; from where the
-    near ray meets the other wall, that one must lead into the beam and out past the same ray again. If from there
-    on the near ray next meets the wall that spans, nothing else comes into the beam in front of it.
-    Sides are 1 where the beam is to the left of a ray, else −1.
+    The wall that the far ray meets must lead across the beam and out past the near ray. The wall that the near ray
+    meets must lead into the beam and out past the near ray again. If the near ray beyond that point next meets the
+    spanning wall, nothing else is in the beam in front of it.
+    Sides are 1 if the beam is to the left of a ray, else −1.
     """
     first, count, last = _follow(track, far_wall, far, far_side, far, far_side, near, near_side)
     other_first, other_count, other_last = _follow(track, near_wall, near, near_side, far, far_side, near, near_side)
@@ -230,9 +233,9 @@ def _two_runs(
 def _follow(
     track: Compiled, wall: int, entry: Ray, entry_side: float, far: Ray, far_side: float, near: Ray, near_side: float
 ) -> tuple[int, int, int]:
-    """Follow a wall from the segment that a ray meets into the beam and out past the near ray.
+    """Follow a wall from the segment that a ray meets, through the beam, and out past the near ray.
 
-    Returns the first point of that run, its number of segments (0 if it leads past the far ray, behind, or too far)
+    Returns the first point of that run, its number of segments (0 if it leads past the far ray, backwards, or too far)
     and its last segment.
     """
     size = len(track.segments) // 2
@@ -240,7 +243,7 @@ def _follow(
     ahead = track.segments[base + (wall + 1 - base) % size]
     step = 1 if _side(entry, ahead.x, ahead.y) * entry_side > 0.0 else -1
     point = wall - base + max(0, step)
-    for count in range(1, LONGEST_RUN + 1):
+    for count in range(1, MAX_RUN + 1):
         corner = track.segments[base + point % size]
         edge = (near[0] - far[0]) * (corner.y - far[1]) - (near[1] - far[1]) * (corner.x - far[0])
         if edge * far_side >= 0.0 or _side(far, corner.x, corner.y) * far_side <= 0.0:
@@ -255,22 +258,22 @@ def _follow(
 
 @part
 def _side(ray: Ray, x: float, y: float) -> float:
-    """Positive to the left of a ray, negative to its right."""
+    """Return a positive number to the left of a ray, a negative one to its right."""
     return ray[2] * (y - ray[1]) - ray[3] * (x - ray[0])
 
 
 @part
 def _first_point(track: Compiled, segment: int, wall: int) -> int:
-    """The point in `wall_points` that a segment, counted on past the ends of its wall, starts from."""
+    """Return the index in `wall_points` of the first point of a segment, which may lie past the ends of its wall."""
     size = len(track.segments) // 2
-    return (segment - wall * size) % size + wall * (size + 1 + RUN_ON)
+    return (segment - wall * size) % size + wall * (size + 1 + OVERLAP)
 
 
 @part
 def _between(track: Compiled, first: int, left: Ray, right: Ray) -> bool:
-    """Whether the other wall, whose first segment this is, can stand wholly between both rays and cross neither.
+    """Return whether the wall that starts with segment `first` may be completely between both rays.
 
-    Its first point and the one half way around must be between them then.
+    Then its first point and the point half way around are both between them.
     """
     a, b = track.segments[first], track.segments[first + len(track.segments) // 4]
     return (
@@ -283,7 +286,7 @@ def _between(track: Compiled, first: int, left: Ray, right: Ray) -> bool:
 
 @part
 def _crossed_once(points: Compiled, first: int, count: int, left: Ray, right: Ray) -> bool:
-    """Whether a run of wall is ahead of the line between both corners, and never turns back across the beam."""
+    """Return whether a run of wall is ahead of the line between both corners and never turns back across the beam."""
     edge_x, edge_y = left[0] - right[0], left[1] - right[1]
     across = 0.0
     for i in range(first, first + count):
@@ -301,7 +304,7 @@ def _crossed_once(points: Compiled, first: int, count: int, left: Ray, right: Ra
 
 @part
 def _end_met(segment: Compiled, ray: Ray, distance: float) -> int:
-    """−1 or 1 where a ray meets a wall segment at its first or last point, so that its neighbour may be met too."""
+    """Return −1 or 1 if a ray meets a wall segment at its first or last point, where it may also meet the neighbour."""
     x, y = ray[0] + distance * ray[2] - segment.x, ray[1] + distance * ray[3] - segment.y
     along = (x * segment.dx + y * segment.dy) * segment.per_square
     return -1 if along < TOLERANCE else 1 if along > 1.0 - TOLERANCE else 0

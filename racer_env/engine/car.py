@@ -1,4 +1,4 @@
-"""The car: its figures, and how it moves in one tick before walls are considered."""
+"""The car: its constants, and its motion in one tick before walls are considered."""
 
 import math
 
@@ -6,35 +6,36 @@ from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.trigonometry import arctan2, sin_cos
 
 DT = 1.0 / 60.0
-"""One tick [s]."""
+"""Duration of a tick [s]."""
 TICKS_PER_SECOND = 60
 
 MASS = 800.0
 WHEELBASE = 1.5
 MAX_SPEED = 160.0
-"""[units/s]"""
+"""Maximum speed [units/s]."""
 ENGINE_FORCE = 55_000.0
 BRAKE_FORCE = 50_000.0
 DRAG = 2.0
-"""Times speed squared."""
+"""Drag force per squared speed."""
 ROLLING_RESISTANCE = 150.0
 MAX_WHEEL_ANGLE = 0.37
-"""[rad]"""
+"""Maximum angle of the front wheels at rest [rad]."""
 STEERING_FADE = 0.025
-"""How the wheel angle shrinks, per unit of speed."""
+"""Reduction of the wheel angle per unit of speed."""
 TRACTION_AT_REST = 0.85
 TRACTION_AT_MAX_SPEED = 0.55
 STEER_RATE, THROTTLE_RATE, BRAKE_RATE = 24.0, 6.0, 10.0
-"""How fast the inputs follow the driver [1/s]."""
+"""Rates at which the inputs follow the action [1/s]."""
 CRAWL_SPEED, STANDING_SPEED = 1.0, 0.01
-"""Up to the one, resistance only stops the car and the wheels turn it plainly; up to the other it stands."""
+"""Speeds [units/s]: up to the first, resistance only stops the car, turning is linear; up to the second it stands."""
 
 ROAD, RUNOFF, SHOULDER = 0, 1, 2
 GRIP = (1.0, 0.5, 0.7)
 """Grip by surface code."""
 SPEED_FACTOR = (1.0, 0.4, 0.85)
-"""Engine force and drag factor by surface code."""
+"""Factor of engine force and divisor of drag, by surface code."""
 SHOULDER_WIDTH = 24.0
+"""Width of the shoulder beside the road [units]."""
 
 _STEER_STEP = 1.0 - math.exp(-STEER_RATE * DT)
 _THROTTLE_STEP = 1.0 - math.exp(-THROTTLE_RATE * DT)
@@ -43,7 +44,7 @@ _BRAKE_STEP = 1.0 - math.exp(-BRAKE_RATE * DT)
 
 @part
 def wrap_angle(angle: float) -> float:
-    """The same angle in [−π, π]."""
+    """Return the same angle in [−π, π]."""
     if -math.pi <= angle <= math.pi:
         return angle
     return angle - 2.0 * math.pi * math.floor((angle + math.pi) / (2.0 * math.pi))
@@ -51,6 +52,7 @@ def wrap_angle(angle: float) -> float:
 
 @part
 def surface_at(centre_distance: float, half_width: float) -> int:
+    """Return the surface code at a distance from the centreline."""
     if centre_distance <= half_width:
         return ROAD
     if centre_distance <= half_width + SHOULDER_WIDTH:
@@ -60,7 +62,7 @@ def surface_at(centre_distance: float, half_width: float) -> int:
 
 @part
 def move(car: Compiled) -> tuple[float, float]:
-    """Inputs, heading, speed, grip and position for one tick, as if there were no walls.
+    """Update inputs, heading, velocity and position for one tick, ignoring walls.
 
     Returns the sine and cosine of the new heading.
     """
@@ -91,7 +93,7 @@ def move(car: Compiled) -> tuple[float, float]:
 
 @part
 def _follow_inputs(car: Compiled) -> None:
-    """The car's own steer, throttle and brake follow the driver's, each at its rate."""
+    """Move steer, throttle and brake towards the action, each at its rate."""
     car.steer += (min(1.0, max(-1.0, car.action[0])) - car.steer) * _STEER_STEP
     car.throttle += (min(1.0, max(0.0, car.action[1])) - car.throttle) * _THROTTLE_STEP
     car.brake += (min(1.0, max(0.0, car.action[2])) - car.brake) * _BRAKE_STEP
@@ -99,7 +101,7 @@ def _follow_inputs(car: Compiled) -> None:
 
 @part
 def _turn(wheel_angle: float, speed: float) -> float:
-    """By how much the heading changes when the front and the rear axle have each rolled on for one tick."""
+    """Return the change of heading when the front and the rear axle have each rolled for one tick."""
     if speed <= CRAWL_SPEED:
         return wheel_angle * speed * DT
     rolled = speed * DT
@@ -109,7 +111,7 @@ def _turn(wheel_angle: float, speed: float) -> float:
 
 @part
 def _forward_speed(car: Compiled, speed: float, factor: float) -> float:
-    """The speed after engine, brake, drag and rolling resistance."""
+    """Return the speed after engine, brake, drag and rolling resistance."""
     resistance = car.brake * BRAKE_FORCE + DRAG * speed * speed / factor + ROLLING_RESISTANCE
     force = car.throttle * ENGINE_FORCE * factor
     if speed > CRAWL_SPEED:

@@ -1,6 +1,6 @@
-"""The centreline: a closed centripetal Catmull-Rom spline, walked by arc length.
+"""The centreline: a closed centripetal Catmull-Rom spline, parametrised by arc length.
 
-Everything here works on whole arrays and runs once for a track; `locate` has the compiled search.
+These functions work on whole arrays and run once per track; the compiled search is in `locate`.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 CHORDS_PER_SEGMENT = 20
-"""The arc length between two control points is measured along this many chords."""
-SHORTEST_KNOT = 1e-10
-"""Below this knot distance two control points count as one."""
+"""Chords along which the arc length between two control points is measured."""
+MIN_KNOT = 1e-10
+"""Minimum knot distance; closer control points count as one."""
 
 
 @dataclass(frozen=True)
 class Centreline:
     """A spline through control points, with its table of arc lengths.
 
-    cubics: for every segment the power-basis coefficients of x and y in t, (n, 4, 2).
+    cubics: power-basis coefficients of x and y in t for every segment, (n, 4, 2).
     arcs: arc length at parameter k / CHORDS_PER_SEGMENT, ending with the lap length.
     half_widths: half the road width at the control points.
     """
@@ -31,6 +31,7 @@ class Centreline:
 
     @property
     def length(self) -> float:
+        """Length of a lap [units]."""
         return float(self.arcs[-1])
 
     def _segment_and_t(self, distances: Floats) -> tuple[NDArray[np.intp], Floats]:
@@ -44,12 +45,12 @@ class Centreline:
         return segment, (step + fraction) / CHORDS_PER_SEGMENT
 
     def points(self, distances: Floats) -> Floats:
-        """Points (m, 2) at these distances from the start."""
+        """Return the points (m, 2) at these distances from the start."""
         segment, t = self._segment_and_t(distances)
         return _cubic(self.cubics[segment], t)
 
     def tangents(self, distances: Floats) -> Floats:
-        """Unit directions (m, 2) of travel at these distances."""
+        """Return the unit tangents (m, 2) at these distances."""
         segment, t = self._segment_and_t(distances)
         a = self.cubics[segment]
         t = t[:, None]
@@ -58,13 +59,14 @@ class Centreline:
         return np.asarray(slopes / np.where(lengths > 0.0, lengths, 1.0)[:, None])
 
     def half_widths_at(self, distances: Floats) -> Floats:
+        """Return half the road width at these distances."""
         knots = self.arcs[::CHORDS_PER_SEGMENT]
         values = np.append(self.half_widths, self.half_widths[0])
         return np.asarray(np.interp(np.mod(distances, self.length), knots, values))
 
 
 def build_centreline(control_points: Floats) -> Centreline:
-    """The centreline through rows of x, y, half-width."""
+    """Build the centreline through rows of x, y, half-width."""
     points = control_points[:, :2]
     cubics = _segment_cubics(points)
     steps = np.arange(CHORDS_PER_SEGMENT) / CHORDS_PER_SEGMENT
@@ -90,4 +92,4 @@ def _segment_cubics(p1: Floats) -> Floats:
 
 def _knots(a: Floats, b: Floats) -> Floats:
     knots = np.sqrt(np.hypot(b[:, 0] - a[:, 0], b[:, 1] - a[:, 1]))
-    return np.where(knots < SHORTEST_KNOT, 1.0, knots)[:, None]
+    return np.where(knots < MIN_KNOT, 1.0, knots)[:, None]

@@ -1,26 +1,25 @@
-"""Whether a track can be driven, and which control point is the problem if it cannot."""
+"""Check that a car can drive on a track; errors name the control point that is wrong."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.engine.centreline import CHORDS_PER_SEGMENT, Floats
-from racer_env.engine.crossings import crossing_walls
-from racer_env.engine.tables import WALL_NEAR
+from racer_env.engine.tables import WALL_NEAR, crossing_walls
 from racer_env.engine.track import Track
 from racer_env.engine.walls import signed_area
 from racer_env.errors import CircuitError
 
 CAR_WIDTH = 2.0
-WIDEST_ROAD = 200.0
-LARGEST_COORDINATE = 1e6
-LONGEST_LAP = 20_000.0
-"""[units] A longer one, two minutes at top speed, would take seconds and gigabytes to build."""
+MAX_ROAD_WIDTH = 200.0
+MAX_COORDINATE = 1e6
+MAX_LAP_LENGTH = 20_000.0
+"""Maximum lap length [units], two minutes at top speed; longer tracks take seconds and gigabytes to build."""
 CLEARANCE_STEP = 4.0
-"""Distance between the points of the centreline from which walls must keep away."""
+"""Distance between the centreline points that are checked for walls nearby [units]."""
 
 
 def check_track(track: Track) -> None:
-    """Raise a CircuitError that names the control point, if a car could not drive here."""
+    """Raise a CircuitError that names the control point if a car cannot drive on this track."""
     points = track.control_points
     for i, (x, y, half_width) in enumerate(points):
         if 2.0 * half_width <= CAR_WIDTH:
@@ -28,14 +27,14 @@ def check_track(track: Track) -> None:
                 f"control point {i}: the road is {2.0 * half_width:g} wide there, narrower than the car;"
                 f" its half-width must be more than {CAR_WIDTH / 2.0:g}"
             )
-        if half_width > WIDEST_ROAD / 2.0:
-            raise CircuitError(f"control point {i}: half-width {half_width:g} is more than {WIDEST_ROAD / 2.0:g}")
-        if max(abs(x), abs(y)) > LARGEST_COORDINATE:
-            raise CircuitError(f"control point {i}: {x:g}, {y:g} is farther out than {LARGEST_COORDINATE:g}")
+        if half_width > MAX_ROAD_WIDTH / 2.0:
+            raise CircuitError(f"control point {i}: half-width {half_width:g} is more than {MAX_ROAD_WIDTH / 2.0:g}")
+        if max(abs(x), abs(y)) > MAX_COORDINATE:
+            raise CircuitError(f"control point {i}: {x:g}, {y:g} is farther out than {MAX_COORDINATE:g}")
         if np.hypot(x - points[i - 1, 0], y - points[i - 1, 1]) < CAR_WIDTH:
             raise CircuitError(f"control point {i} is nearly the same as the one before it")
-    if track.length > LONGEST_LAP:
-        raise CircuitError(f"the lap is {track.length:.0f} units long: at most {LONGEST_LAP:.0f}")
+    if track.length > MAX_LAP_LENGTH:
+        raise CircuitError(f"the lap is {track.length:.0f} units long: at most {MAX_LAP_LENGTH:.0f}")
     _check_walls_apart(track)
     _check_room(track)
 
@@ -54,7 +53,7 @@ def _check_walls_apart(track: Track) -> None:
 
 
 def _check_room(track: Track) -> None:
-    """Roads so close that they share their room need not have walls that cross."""
+    """Refuse roads that are so close that they overlap without crossing walls."""
     if signed_area(track.inner) * signed_area(track.outer) <= 0.0:
         middle = track.centreline.points(np.arange(0.0, track.length, 1.0)).mean(axis=0)
         nearest = int(np.argmin(np.hypot(*(track.control_points[:, :2] - middle).T)))
@@ -72,7 +71,7 @@ def _check_room(track: Track) -> None:
 
 
 def _touched_by_walls(track: Track, points: Floats) -> NDArray[np.bool_]:
-    """Which points are closer than WALL_NEAR to a wall: the walls that can be are listed with their cells."""
+    """Return which points are closer than WALL_NEAR to a wall, from the walls that their cells list."""
     grid = track.grid
     frame = grid.frame[0]
     column, row = ((points - (frame["left"], frame["bottom"])) // frame["cell"]).astype(np.int64).T
@@ -87,6 +86,6 @@ def _touched_by_walls(track: Track, points: Floats) -> NDArray[np.bool_]:
 
 
 def _control_point(track: Track, arc: float) -> int:
-    """The control point that comes before this arc."""
+    """Return the index of the last control point before this arc."""
     knots = track.centreline.arcs[::CHORDS_PER_SEGMENT]
     return int(np.searchsorted(knots, arc, side="right")) - 1

@@ -1,4 +1,4 @@
-"""Circuits: named definitions that tracks are built from, bundled, random, or a user's own file."""
+"""Circuits: named definitions from which tracks are built; bundled, random, or a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0.0)]
 
 
 class Medals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Best lap of a run that earns each medal [s]."""
+    """Lap times that earn each medal [s]."""
 
     gold: Seconds
     silver: Seconds
@@ -28,7 +28,7 @@ class Medals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Circuit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of a circuit file: control points are x, y, half road width, in driving order."""
+    """Content of a circuit file. Control points are x, y, half road width, in driving order."""
 
     name: str
     control_points: tuple[ControlPoint, ...]
@@ -38,20 +38,22 @@ class Circuit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str = ""
 
     def build(self) -> Track:
-        """The track, checked: what cannot be driven raises a CircuitError that names the point."""
+        """Build and check the track. Raises a CircuitError that names the control point if it cannot be driven."""
         track = build_track(self.control_points, self.gates, self)
         check_track(track)
         return track
 
 
 def circuits() -> tuple[Circuit, ...]:
-    """The bundled circuits, in the order of their ids."""
+    """Return the bundled circuits, in the order of their ids."""
     return tuple(_bundled().values())
 
 
 def load_circuit(name_or_path: str | Path | Circuit) -> Track:
-    """The track of a bundled circuit (`track-01`), a random one (`random:1234`, `random:1234:hard`), a file, or a
-    definition as `circuits` gives them."""
+    """Return the track of a circuit.
+
+    name_or_path: bundled id (`track-01`), random name (`random:1234`, `random:1234:hard`), file path, or definition.
+    """
     if isinstance(name_or_path, Circuit):
         return name_or_path.build()
     name = str(name_or_path)
@@ -66,12 +68,12 @@ def load_circuit(name_or_path: str | Path | Circuit) -> Track:
 
 @lru_cache(maxsize=64)
 def named_circuit(name: str) -> Track:
-    """The track of a bundled or random circuit, built once."""
+    """Return the track of a bundled or random circuit, from a cache."""
     return build_named(name)
 
 
 def build_named(name: str) -> Track:
-    """The track of a bundled or random circuit; never reads a file that the name could choose."""
+    """Build the track of a bundled or random circuit. The name is never used as a path."""
     if name in _bundled():
         return _bundled()[name].build()
     if name.startswith(PREFIX):
@@ -85,7 +87,7 @@ def build_named(name: str) -> Track:
 
 
 def read_circuit(path: Path) -> Circuit:
-    """Read a circuit file. Its id is the file's name without the ending."""
+    """Read a circuit file. The id is the file name without its suffix."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Reward weights and episode limits: the ai-config JSON that the protocol's `config` carries too."""
+"""Reward weights and episode limits: the ai-config JSON, which is also the `config` of the protocol."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from racer_env.engine.rewards import REWARD_COMPONENTS
 from racer_env.errors import ConfigError
 
-LARGEST_NUMBER = 1e9
-"""Of a weight: what is far larger makes rewards that are no numbers."""
+MAX_NUMBER = 1e9
+"""Maximum size of a weight; far larger ones give rewards that are not finite."""
 Ticks = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 
 
@@ -68,13 +68,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
         return np.array([(*msgspec.structs.astuple(self.weights), *msgspec.structs.astuple(self.episode))], RULES)
 
     def to_json(self) -> dict[str, Any]:
-        """The ai-config JSON of this config, complete."""
+        """Return the complete ai-config JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
 
 def parse_config(content: Config | Mapping[str, Any] | bytes | str | None) -> Config:
-    """A checked config from JSON text, from a parsed mapping, or the default from None."""
+    """Return the checked config of a JSON text or a parsed mapping; None gives the default."""
     if isinstance(content, Config):
         return content
     if isinstance(content, (bytes, str)):
@@ -122,5 +122,5 @@ def _check_numbers(where: str, values: Mapping[str, Any]) -> None:
     for key, value in values.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ConfigError(f"{where}.{key} must be a number, not {value!r}")
-        if not abs(value) <= LARGEST_NUMBER:
-            raise ConfigError(f"{where}.{key} must be finite and at most {LARGEST_NUMBER:g} in size")
+        if not abs(value) <= MAX_NUMBER:
+            raise ConfigError(f"{where}.{key} must be finite and at most {MAX_NUMBER:g} in size")

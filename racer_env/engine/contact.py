@@ -1,4 +1,4 @@
-"""Walls: where a moving car meets one, and what that does to it."""
+"""Walls: collision of a moving car with them."""
 
 import math
 
@@ -7,23 +7,26 @@ from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.tables import WALL_NEAR, cell_at, squared_distance
 
 COLLISION_RADIUS = 1.0
+"""Radius of the circle that stands for the car in collisions [units]."""
 SWEEP_STEP = 0.75
-"""A longer move is tested at points about this far apart."""
+"""Distance between the points at which a longer move is tested [units]."""
 WALL_FRICTION = 0.3
-"""Lost of the speed along a wall."""
+"""Fraction of the speed along a wall that a hit takes."""
 BOUNCE = 0.08
-"""Part of the speed with which a wall throws the car back."""
+"""Fraction of the speed with which a wall throws the car back."""
 GLANCE_GAP, CRASH_GAP = 0.5, 0.8
-"""Room left between car and wall after touching one on the way out or along, and after hitting it."""
+"""Gaps between car and wall after touching it while moving away or along, and after hitting it [units]."""
 HARD_HIT = 0.5
-"""From this severity (0 along the wall, 1 straight at it) on, a hit turns the car along the wall."""
+"""Minimum severity (0 along the wall, 1 straight at it) of a hit that turns the car along the wall."""
 HARD_HIT_TURN, HARD_HIT_YAW_LOSS = 0.4, 0.5
+"""Fractions of the turn to the wall's direction and of the yaw rate lost, for the hardest hit."""
 NO_DIRECTION, NO_SPEED = 1e-10, 1e-6
+"""Distance and speed below which a direction is undefined."""
 
 
 @part
 def meet_walls(track: Compiled, car: Compiled, old_x: float, old_y: float) -> None:
-    """Stop the car's move at the first wall in its way, and set whether it ends near one."""
+    """Stop the car's move at the first wall it touches, apply the hit, and set `wall_contact`."""
     if not _open_around(track.cells[cell_at(track.frame[0], old_x, old_y)]):
         _sweep(track, car, old_x, old_y)
     wall, square = nearest_wall(track, car.x, car.y)
@@ -35,13 +38,13 @@ def meet_walls(track: Compiled, car: Compiled, old_x: float, old_y: float) -> No
 
 @part
 def _open_around(cell: Compiled) -> bool:
-    """Whether no wall passes through the cell and the eight around it: farther off than a tick can carry the car."""
+    """Return True if no wall passes through the cell and its eight neighbours: a tick cannot carry the car farther."""
     return min(cell.jump[0], cell.jump[1], cell.jump[2], cell.jump[3]) >= 2
 
 
 @part
 def nearest_wall(track: Compiled, x: float, y: float) -> tuple[int, float]:
-    """The nearest wall segment (the inner wall's on a tie) and its squared distance, if within WALL_NEAR."""
+    """Return the nearest wall segment within WALL_NEAR (the inner wall's on a tie) and its squared distance."""
     cell = track.cells[cell_at(track.frame[0], x, y)]
     nearest, best = -1, math.inf
     for j in range(cell.walls, cell.walls + cell.near):
@@ -54,7 +57,7 @@ def nearest_wall(track: Compiled, x: float, y: float) -> tuple[int, float]:
 
 @part
 def _sweep(track: Compiled, car: Compiled, old_x: float, old_y: float) -> None:
-    """Move the car back to the first point of a long move, its end apart, that touches a wall."""
+    """Move the car back to the first point of a long move, except its end, that touches a wall."""
     dx, dy = car.x - old_x, car.y - old_y
     moved = math.sqrt(dx * dx + dy * dy)
     if moved <= SWEEP_STEP:
@@ -70,7 +73,7 @@ def _sweep(track: Compiled, car: Compiled, old_x: float, old_y: float) -> None:
 
 @part
 def _hit(wall: Compiled, car: Compiled) -> None:
-    """Push the car out of a wall; where it was moving into it, slide along, lose speed and turn."""
+    """Push the car out of a wall; if it was moving into the wall, also reduce its speed and turn it."""
     along = (car.x - wall.x) * wall.dx + (car.y - wall.y) * wall.dy
     along = min(1.0, max(0.0, along * wall.per_square))
     nx, ny = car.x - wall.x - along * wall.dx, car.y - wall.y - along * wall.dy

@@ -1,4 +1,4 @@
-"""A simple driver: pure pursuit of the centreline, at speeds planned from its curvature."""
+"""A rule-based driver: pure pursuit of the centreline, at speeds planned from its curvature."""
 
 import numpy as np
 
@@ -9,17 +9,17 @@ from racer_env.engine.track import Track
 from racer_env.engine.walls import curvatures
 
 SPACING = 1.0
-"""Distance between the points of the plan."""
+"""Distance between the points of the plan [units]."""
 LOOK_AHEAD, LOOK_AHEAD_PER_SPEED = 7.0, 0.10
-"""How far ahead the driver aims: at rest, and more per unit of speed."""
+"""Look-ahead distance at rest [units], and its increase per unit of speed."""
 CURVATURE_SPAN = 12.0
-"""Length over which curvature is taken: shorter wiggles are driven straight through."""
+"""Length over which curvature is measured [units]; shorter wiggles are ignored."""
 STEERING_MARGIN = 0.75
-"""Part of the possible steering that the plan relies on."""
+"""Fraction of the possible steering that the plan uses."""
 BRAKING = 60.0
-"""Deceleration that the plan relies on [units/s²]."""
+"""Deceleration that the plan assumes [units/s²]."""
 THROTTLE_PER_SPEED, BRAKE_PER_SPEED = 0.25, 0.08
-"""Pedal per unit of speed that is missing or too much."""
+"""Throttle per missing unit of speed, and brake per unit too much."""
 
 
 class Driver:
@@ -33,7 +33,7 @@ class Driver:
         self._speeds = _plan_speeds(np.abs(curvatures(track.centreline, distances, CURVATURE_SPAN)))
 
     def act(self, cars: Cars) -> Floats:
-        """Actions (N, 3) for these cars."""
+        """Return actions (N, 3) for these cars."""
         here = (cars["arc"] * self._per_unit).astype(np.int64) % len(self._line)
         reach = LOOK_AHEAD + LOOK_AHEAD_PER_SPEED * cars["speed"]
         ahead = (here + (reach * self._per_unit).astype(np.int64)) % len(self._line)
@@ -51,7 +51,7 @@ class Driver:
 
 
 def _plan_speeds(curvature: Floats) -> Floats:
-    """Speeds that the wheels can turn with, lowered wherever the car must already brake for what follows."""
+    """Return the speeds that steering allows, lowered where the car must brake for a slower point ahead."""
     possible = STEERING_MARGIN * MAX_WHEEL_ANGLE / WHEELBASE / np.maximum(curvature, 1e-6)
     speeds = np.clip((possible - 1.0) / STEERING_FADE, 20.0, MAX_SPEED)
     for i in range(2 * len(speeds) - 1, -1, -1):

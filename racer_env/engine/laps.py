@@ -1,14 +1,14 @@
-"""Gates and laps: where lap times are decided."""
+"""Gates and laps: lap times are decided here."""
 
 from racer_env.engine.compiled import Compiled, part
 
 PARALLEL = 1e-10
-"""A move and a gate whose cross product is smaller do not meet."""
+"""Minimum cross product of a move and a gate that can cross."""
 
 
 @part
 def count_gates(track: Compiled, car: Compiled, old_x: float, old_y: float) -> None:
-    """Take the next gate if the car's move crossed it forwards; gate 0 after the last one completes a lap."""
+    """Count the next gate if the car's move crossed it forwards; gate 0 after the last one completes a lap."""
     car.lap_ticks += 1
     car.finished_lap_ticks = 0
     gates = track.frame[0].gates
@@ -29,7 +29,7 @@ def count_gates(track: Compiled, car: Compiled, old_x: float, old_y: float) -> N
 
 @part
 def _crossed(gate: Compiled, x: float, y: float, dx: float, dy: float) -> bool:
-    """Whether a move meets the line between a gate's ends and goes its way."""
+    """Return whether a move crosses the line between a gate's ends in the gate's direction."""
     ex, ey = gate[2] - gate[0], gate[3] - gate[1]
     cross = dx * ey - dy * ex
     if abs(cross) < PARALLEL or dx * gate[6] + dy * gate[7] <= 0.0:

@@ -1,23 +1,22 @@
-"""The nearest point of the centreline around a coarse sample, as a fixed search finds it.
+"""Location of a point on the track: nearest centreline point, arc and half-width there.
 
-The search takes a bracket around the sample, compares the distances at its thirds and drops the third beyond the
-farther point, 16 times over; the nearest point that it looked at is the answer. Its small remaining error shows in
-the observations of existing agents, so the rounds are part of the racer. `search` runs them as they are.
+The nearest coarse sample of the centreline starts a fixed search: it takes a bracket around the sample, compares the
+distances at its thirds and drops the third beyond the farther point, 16 times; the nearest point that it looked at is
+the result. The small remaining error shows in the observations of existing agents, so the rounds are part of the
+simulation. `search` runs them.
 
-`foresee` tells what they come to. Let `s` be where the distance is truly least, and `d` the way to it from the middle
-of the bracket. Each round drops the third that is farther from `s`, and the new middle is the point that was nearer:
-so all that a round does is `d -= copysign(h, d)`, with `h` a sixth of the width. The answer is the middle with the
-smallest `d`, counting the sample, which is the first.
+`predict_search` computes their result directly. Let `s` be the true place of the least distance, and `d` the distance
+to it from the middle of the bracket. Each round drops the third that is farther from `s`, and the new middle is the
+point that was nearer: a round is just `d -= copysign(h, d)`, with `h` a sixth of the width. The result is the middle
+with the smallest `|d|`, including the sample itself, which is the first middle.
 
-This holds where the squared distance is nearly symmetric around `s`. At `u` from there it is `c·u²`, times 1 within
-`skew·|u|/3` where the centreline is smooth, and within `kink·(1 − joint/|u|)` more past the nearest joint of two
-stretches; `limits` has bounds of both around every sample. Hence a round is certain if `|d|` is more than about
-`skew·h²/6 + kink·(h − joint)/2`, and the answer if the next best `d` is longer by about
-`skew·d²/3 + 2·kink·(d − joint)`. The factors in use are larger, for what is of higher order. Where anything is not
-certain, `search` is asked.
-
-
-Where a point is on the track: nearest centreline point, arc and half-width there."""
+This holds where the squared distance is nearly symmetric around `s`. At `u` from there it is `c·u²`, times a factor
+that differs from 1 by at most `skew·|u|/3` where the centreline is smooth, and by `kink·(1 − joint/|u|)` more past the
+nearest joint of two stretches; `limits` bounds both around every sample. Hence a round is certain if `|d|` is more than
+about `skew·h²/6 + kink·(h − joint)/2`, and the result if the second smallest `|d|` is larger by about
+`skew·d²/3 + 2·kink·(d − joint)`. The factors in the code are larger, to cover terms of higher order. If anything is
+not certain, `search` runs.
+"""
 
 import math
 
@@ -27,26 +26,28 @@ from racer_env.engine.compiled import Compiled, part, shared
 from racer_env.engine.tables import square_at
 
 SEARCH_ROUNDS = 16
-KEPT = 2.0 / 3.0
-"""Of the bracket's width, in every round."""
-LEAST_CURVATURE = 0.1
-"""Of half the squared distance: 1 near a straight line, 0 at the centre of a bend. Below this nothing is foreseen."""
-MOST_SKEW, MOST_KINK = 0.24, 0.2
-"""More is not foreseen; the skew is for a sixth of the first width."""
-LONGEST_STEP = 0.05
-"""The last step towards the true least distance; its error is below the step's cube."""
+"""Rounds of the search."""
+BRACKET_SHRINK = 2.0 / 3.0
+"""Factor of the bracket's width in every round."""
+MIN_CURVATURE = 0.1
+"""Minimum second derivative of half the squared distance: 1 near a straight line, 0 at the centre of a bend."""
+MAX_SKEW, MAX_KINK = 0.24, 0.2
+"""Maximum asymmetry for a prediction; the skew is for a sixth of the first bracket."""
+MAX_STEP = 0.05
+"""Maximum length of the last step towards the true nearest point [units]; its error is below the step's cube."""
 ROUNDING = 1e-8
-"""Offsets that differ by less may compare either way."""
+"""Difference of offsets [units] below which rounding may decide a comparison."""
 
 
 @part
-def foresee(
+def predict_search(
     stretch: Compiled, following: Compiled, limits: Compiled, arc: float, guess: float, spacing: float,
     distance: float, x: float, y: float,
 ) -> tuple[bool, float]:  # fmt: skip
-    """Whether it is certain what the search around a sample comes to, and the arc that it comes to.
+    """Return whether the result of `search` around a sample is certain, and its arc.
 
-    The guess of the true place is in the stretch; `distance` is none below that of any point of the bracket.
+    guess: estimate of the true nearest place, within the stretch.
+    distance: upper bound of the distance to any point of the bracket.
     """
     step, curvature = step_to_nearest(stretch, guess - stretch.arc, x, y)
     place = guess + step
@@ -57,8 +58,8 @@ def foresee(
     best, least, second, slack = offset, abs(offset), math.inf, math.inf
     size, h = least, spacing / 3.0
     certain = (
-        (curvature > LEAST_CURVATURE) & (abs(step) < LONGEST_STEP) & (least < spacing)
-        & (skew * h < MOST_SKEW) & ((kink < MOST_KINK) | (joint > 2.0 * spacing))
+        (curvature > MIN_CURVATURE) & (abs(step) < MAX_STEP) & (least < spacing)
+        & (skew * h < MAX_SKEW) & ((kink < MAX_KINK) | (joint > 2.0 * spacing))
     )  # fmt: skip
     for _ in range(SEARCH_ROUNDS):
         slack = min(slack, size - 0.25 * skew * h * h - 1.2 * kink * max(0.0, h - joint))
@@ -67,7 +68,7 @@ def foresee(
         second = min(second, max(size, least))
         best = offset if size < least else best
         least = min(size, least)
-        h *= KEPT
+        h *= BRACKET_SHRINK
     error = ROUNDING + abs(step) ** 3
     apart = second - least - 0.5 * skew * second * second - 3.0 * kink * max(0.0, second - joint)
     return certain & (slack > error) & (apart > 2.0 * error) & (joint > least), arc + (place - arc - best)
@@ -75,8 +76,8 @@ def foresee(
 
 @part
 def step_to_nearest(stretch: Compiled, u: float, x: float, y: float) -> tuple[float, float]:
-    """A step (Halley's) from a point of a stretch to where the distance is least; and half the second derivative of
-    the squared distance."""
+    """Return Halley's step from a point of a stretch towards the least distance, and half the second derivative of the
+    squared distance."""
     dx, dy = point_from(stretch, u, x, y)
     vx = stretch.x1 + u * (2.0 * stretch.x2 + u * 3.0 * stretch.x3)
     vy = stretch.y1 + u * (2.0 * stretch.y2 + u * 3.0 * stretch.y3)
@@ -90,7 +91,7 @@ def step_to_nearest(stretch: Compiled, u: float, x: float, y: float) -> tuple[fl
 
 @part
 def point_from(stretch: Compiled, u: float, x: float, y: float) -> tuple[float, float]:
-    """The way from (x, y) to a point of a stretch."""
+    """Return the vector from (x, y) to a point of a stretch."""
     square = u * u
     dx = (stretch.x0 - x + u * stretch.x1) + square * (stretch.x2 + u * stretch.x3)
     dy = (stretch.y0 - y + u * stretch.y1) + square * (stretch.y2 + u * stretch.y3)
@@ -99,7 +100,11 @@ def point_from(stretch: Compiled, u: float, x: float, y: float) -> tuple[float, 
 
 @shared
 def search(stretches: Compiled, stretch: int, arc: float, square: float, spacing: float, x: float, y: float) -> float:
-    """The arc that the search around a sample comes to; `stretch` is the sample's, `square` its squared distance."""
+    """Return the arc that the search around a sample finds.
+
+    stretch: index of the sample's stretch.
+    square: squared distance to the sample.
+    """
     low, high = arc - spacing, arc + spacing
     for _ in range(SEARCH_ROUNDS):
         third = (high - low) * (1.0 / 3.0)
@@ -119,7 +124,7 @@ def search(stretches: Compiled, stretch: int, arc: float, square: float, spacing
 
 @part
 def stretch_at(stretches: Compiled, stretch: int, arc: float) -> int:
-    """The stretch an arc lies in, walking from one close by."""
+    """Return the index of the stretch that contains an arc, walking from one close by."""
     while arc < stretches[stretch].arc:
         stretch -= 1
     while arc >= stretches[stretch + 1].arc:
@@ -135,10 +140,10 @@ def _squared_distance(stretch: Compiled, arc: float, x: float, y: float) -> floa
 
 @part
 def locate(track: Compiled, x: float, y: float) -> tuple[float, float, float]:
-    """Distance to the centreline, arc in [0, length) of the nearest point, half the road width there."""
+    """Return distance to the centreline, arc in [0, length) of the nearest point, and half the road width there."""
     frame = track.frame[0]
     stretches = track.stretches
-    sample, square = _nearest_sample(track, frame, x, y)
+    sample, square = nearest_sample(track, frame, x, y)
     near = track.samples[sample].stretch
     arc = sample * frame.length / frame.samples
     stretch = stretches[near]
@@ -146,7 +151,7 @@ def locate(track: Compiled, x: float, y: float) -> tuple[float, float, float]:
     index = near + (guess >= stretches[near + 1].arc) - (guess < stretch.arc)
     stretch = stretches[index]
     distance = math.sqrt(square) + 2.0 * frame.spacing
-    certain, found = foresee(
+    certain, found = predict_search(
         stretch, stretches[index + 1], track.limits[sample], arc, guess, frame.spacing, distance, x, y
     )
     if not certain:
@@ -163,7 +168,7 @@ def locate(track: Compiled, x: float, y: float) -> tuple[float, float, float]:
 
 @part
 def pose_at(track: Compiled, arc: float) -> tuple[float, float, float, float]:
-    """Point, direction of travel and half road width at an arc in [0, length)."""
+    """Return point, direction of travel and half road width at an arc in [0, length)."""
     frame = track.frame[0]
     sample = min(int(arc / frame.spacing), frame.samples - 1)
     stretch = track.stretches[stretch_at(track.stretches, track.samples[sample].stretch, arc)]
@@ -176,7 +181,8 @@ def pose_at(track: Compiled, arc: float) -> tuple[float, float, float, float]:
 
 
 @part
-def _nearest_sample(track: Compiled, frame: Compiled, x: float, y: float) -> tuple[int, float]:
+def nearest_sample(track: Compiled, frame: Compiled, x: float, y: float) -> tuple[int, float]:
+    """Return the first nearest coarse sample and its squared distance, from the candidates of the point's square."""
     square = track.squares[square_at(frame, x, y)]
     nearest, best = 0, np.inf
     for j in range(square.samples, square.samples + square.candidates):

@@ -1,7 +1,7 @@
-"""Seeded random circuits: the same closed, drivable circuit for the same name on every machine.
+"""Seeded random circuits: a name gives the same drivable circuit on every machine.
 
-Only a generator of our own and plain arithmetic on rounded points decide, so no library's next version
-can change a circuit that somebody trained on.
+The random generator is implemented here and points are rounded, so new versions of libraries do not change circuits on
+which models were trained.
 """
 
 import difflib
@@ -14,31 +14,32 @@ import numpy as np
 from racer_env.engine.centreline import Centreline, Floats, build_centreline
 from racer_env.engine.circuit_check import check_track
 from racer_env.engine.track import build_track
-from racer_env.engine.walls import NARROWEST_WALL, WALL_OFFSET, curvatures
+from racer_env.engine.walls import MIN_WALL_DISTANCE, WALL_OFFSET, curvatures
 from racer_env.errors import CircuitError
 
 PREFIX = "random:"
-MOST_ATTEMPTS = 10_000
+MAX_ATTEMPTS = 10_000
+"""Maximum number of drawings before a seed is given up."""
 POINT_SPACING = 40.0
-"""Distance between control points."""
+"""Distance between control points [units]."""
 
 
 @dataclass(frozen=True)
 class Difficulty:
     """Ranges that a circuit is drawn from.
 
-    points: how many corners are drawn.
-    swing: how far radii swing around the mean, as a fraction of it.
-    half_width: of the road.
-    radius: mean distance from the middle.
-    tightest: least radius of a bend along the centreline.
+    points: number of corners.
+    swing: deviation of the radii from their mean, as a fraction of it.
+    half_width: half the road width [units].
+    radius: mean distance from the middle [units].
+    min_radius: minimum radius of a bend along the centreline [units].
     """
 
     points: tuple[int, int]
     swing: float
     half_width: tuple[float, float]
     radius: tuple[float, float]
-    tightest: float
+    min_radius: float
 
 
 DIFFICULTIES = {
@@ -50,11 +51,11 @@ DEFAULT_DIFFICULTY = "medium"
 
 
 def parse_random_name(name: str) -> tuple[int, str]:
-    """Seed and difficulty from `random:SEED` or `random:SEED:DIFFICULTY`."""
+    """Return seed and difficulty of `random:SEED` or `random:SEED:DIFFICULTY`."""
     seed, _, difficulty = name.removeprefix(PREFIX).partition(":")
     difficulty = difficulty or DEFAULT_DIFFICULTY
     if not (seed.isascii() and seed.isdigit() and len(seed) <= 18):
-        raise CircuitError(f"random circuit {name!r}: the seed is a whole number from 0, as in {PREFIX}1234")
+        raise CircuitError(f"random circuit {name!r}: the seed must be a whole number of 0 or more, as in {PREFIX}1234")
     if difficulty not in DIFFICULTIES:
         close = difflib.get_close_matches(difficulty, DIFFICULTIES, n=1)
         meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(DIFFICULTIES)}"
@@ -63,18 +64,18 @@ def parse_random_name(name: str) -> tuple[int, str]:
 
 
 def random_control_points(seed: int, difficulty: str = DEFAULT_DIFFICULTY) -> tuple[tuple[float, float, float], ...]:
-    """Control points of the circuit of this seed: the first drawing that leaves room for road and walls."""
+    """Return the control points of a seed: the first drawing with room for road and walls."""
     kind = DIFFICULTIES[difficulty]
     numbers = _uniform(seed * len(DIFFICULTIES) + list(DIFFICULTIES).index(difficulty))
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         points = _closely_spaced(build_centreline(np.array(_draw(numbers, kind))))
-        if _has_room(build_centreline(np.array(points)), kind.tightest) and _can_be_driven(points):
+        if _has_room(build_centreline(np.array(points)), kind.min_radius) and _can_be_driven(points):
             return points
     raise CircuitError(f"no circuit found for seed {seed}, {difficulty}")
 
 
 def _uniform(seed: int) -> Iterator[float]:
-    """Numbers in [0, 1) from a 64-bit seed (splitmix64)."""
+    """Yield numbers in [0, 1) from a 64-bit seed (splitmix64)."""
     mask = 2**64 - 1
     state = seed & mask
     while True:
@@ -86,15 +87,17 @@ def _uniform(seed: int) -> Iterator[float]:
 
 
 def _closely_spaced(line: Centreline) -> tuple[tuple[float, float, float], ...]:
-    """The same line with control points close together: walls are smoothed over a number of them, and far
-    apart ones would let the walls cut the corners."""
+    """Return control points of the same line that are close together.
+
+    Walls are smoothed over a number of control points; with distant ones they would cut the corners.
+    """
     distances = np.linspace(0.0, line.length, round(line.length / POINT_SPACING), endpoint=False)
     rows = np.column_stack([line.points(distances), line.half_widths_at(distances)])
     return tuple((round(float(x), 1), round(float(y), 1), round(float(width), 1)) for x, y, width in rows)
 
 
 def _draw(numbers: Iterator[float], kind: Difficulty) -> list[tuple[float, float, float]]:
-    """Points around the middle at uneven angles and radii, stretched into an oval; clockwise or not."""
+    """Draw points around the middle at uneven angles and radii, stretched into an oval, in either direction."""
 
     def between(low: float, high: float) -> float:
         return low + (high - low) * next(numbers)
@@ -120,14 +123,14 @@ def _can_be_driven(points: tuple[tuple[float, float, float], ...]) -> bool:
     return True
 
 
-def _has_room(line: Centreline, tightest: float) -> bool:
-    """Whether bends are wide enough, and parts of the road that are not neighbours far enough apart."""
+def _has_room(line: Centreline, min_radius: float) -> bool:
+    """Return whether bends are wide enough and separate parts of the road far enough apart."""
     count = max(200, int(line.length / 8.0))
     distances = np.arange(count) * line.length / count
-    if np.abs(curvatures(line, distances, line.length / count)).max() > 1.0 / tightest:
+    if np.abs(curvatures(line, distances, line.length / count)).max() > 1.0 / min_radius:
         return False
     points = line.points(distances)
-    walls = line.half_widths_at(distances) + WALL_OFFSET + NARROWEST_WALL
+    walls = line.half_widths_at(distances) + WALL_OFFSET + MIN_WALL_DISTANCE
     apart = np.hypot(points[:, None, 0] - points[None, :, 0], points[:, None, 1] - points[None, :, 1])
     along = np.abs(distances[:, None] - distances[None, :])
     along = np.minimum(along, line.length - along)
@@ -136,5 +139,5 @@ def _has_room(line: Centreline, tightest: float) -> bool:
 
 
 def _half_turn(needed: Floats) -> Floats:
-    """Parts of the road closer than this along it may be as near as they like: a bend is between them."""
+    """Return the distance along the road below which two parts may be close: they belong to one bend."""
     return needed * (math.pi / 2.0)

@@ -1,7 +1,7 @@
-"""What the car sees: distances to the walls along nine rays.
+"""Rays: distances from the car to the walls in nine directions.
 
-Most rays start in a place and a direction from which only one short run of a wall can be seen: `beams` knows
-it. The others walk the grid.
+Most rays start in a place and a direction from which only one short run of a wall is visible; the table of `beams`
+lists it. The others walk the grid.
 """
 
 import math
@@ -13,11 +13,11 @@ from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, RUN_BLOCK, c
 
 RAY_COUNT = 9
 RAY_RANGE = 200.0
-"""Farthest distance that a ray reports."""
+"""Maximum distance that a ray reports [units]."""
 RAY_ANGLES = np.linspace(-math.pi / 2.0, math.pi / 2.0, RAY_COUNT)
-"""Directions of the rays against the heading [rad], right to left."""
+"""Directions of the rays relative to the heading [rad], right to left."""
 PARALLEL = 1e-10
-"""A ray and a wall whose cross product is smaller do not meet."""
+"""Minimum cross product of a ray and a wall that can meet."""
 
 _COS = tuple(float(value) for value in np.cos(RAY_ANGLES))
 _SIN = tuple(float(value) for value in np.sin(RAY_ANGLES))
@@ -28,7 +28,10 @@ _FIRST_BEAM = -_BEAMS_BETWEEN_RAYS * (RAY_COUNT // 2)
 
 @part
 def cast_rays(track: Compiled, x: float, y: float, heading: float, sin: float, cos: float, distances: Compiled) -> None:
-    """Set the distance to the nearest wall along each ray, at most RAY_RANGE; sine and cosine are the heading's."""
+    """Set the distance to the nearest wall along each ray, at most RAY_RANGE.
+
+    sin, cos: sine and cosine of the heading.
+    """
     beams = _beams_at(track, x, y)
     direction = math.floor(heading * _BEAMS_PER_RADIAN) + _FIRST_BEAM
     for ray in range(RAY_COUNT):
@@ -51,7 +54,7 @@ def cast_rays(track: Compiled, x: float, y: float, heading: float, sin: float, c
 
 @part
 def _beams_at(track: Compiled, x: float, y: float) -> int:
-    """The row of `beams` that holds for a point, or −1."""
+    """Return the row of `beams` that is valid for a point, or −1."""
     square = track.squares[square_at(track.frame[0], x, y)]
     for j in range(square.walls, square.walls + square.crossing):
         wall = track.segments[track.lists[j]]
@@ -62,17 +65,17 @@ def _beams_at(track: Compiled, x: float, y: float) -> int:
 
 @part
 def _meet_run(points: Compiled, first: int, count: int, x: float, y: float, dx: float, dy: float) -> float:
-    """The distance to a run of wall segments that the ray meets once.
+    """Return the distance to a run of wall segments that the ray meets once.
 
-    The points of the run lie on one side of the ray up to where it passes between two of them. Counting those, a
-    whole block at a time, has no branch that depends on the data.
+    The points of the run lie on one side of the ray up to where it passes between two of them. Counting those points
+    in blocks has no branch that depends on the data.
     """
     xs, ys = points[0], points[1]
     line = dx * y - dy * x
     starts_left = dx * ys[first] - dy * xs[first] >= line
     passed = -1
     for block in range(0, count + 1, RUN_BLOCK):
-        start = np.uint64(first + block)  # unsigned: an index that cannot be negative is not checked for that
+        start = np.uint64(first + block)  # unsigned: no check for a negative index
         for i in range(RUN_BLOCK):
             left = dx * ys[start + np.uint64(i)] - dy * xs[start + np.uint64(i)] >= line
             passed += (left == starts_left) & (i <= count - block)
@@ -86,9 +89,9 @@ def _meet_run(points: Compiled, first: int, count: int, x: float, y: float, dx: 
 def _nearest_of_run(
     points: Compiled, first: int, count: int, x: float, y: float, dx: float, dy: float, nearest: float
 ) -> float:
-    """The distance to the nearest segment of a run that the ray meets, if it is nearer than what is known.
+    """Return the distance to the nearest segment of a run that the ray meets, at most `nearest`.
 
-    Blocks of points that lie on one side of the ray are passed over; the last block may look past the end of the run.
+    Blocks whose points all lie on one side of the ray are skipped; the last block may reach past the end of the run.
     """
     xs, ys = points[0], points[1]
     line = dx * y - dy * x
@@ -123,9 +126,9 @@ def _nearest_of_block(
 
 @part
 def walk(track: Compiled, x: float, y: float, dx: float, dy: float, reach: float) -> tuple[float, int]:
-    """Distance to the first wall along any ray and its index, at most `reach` and −1.
+    """Return the distance to the first wall along a ray and the wall's index; `reach` and −1 if there is none.
 
-    Goes from one wall-free square of cells to the next, and looks at walls only in cells they pass through.
+    Jumps from one wall-free square of cells to the next, and tests walls only in the cells that they pass through.
     """
     frame = track.frame[0]
     columns, rows, per_unit = frame.columns, frame.rows, frame.cells_per_unit
@@ -162,7 +165,7 @@ def walk(track: Compiled, x: float, y: float, dx: float, dy: float, reach: float
 
 @part
 def _onward(old: int, new: int, step: int) -> int:
-    """The new cell index, unless rounding at a cell's corner would take the ray back."""
+    """Return the new cell index, unless rounding at a cell's corner would move the ray backwards."""
     return new if (new - old) * step > 0 else old
 
 
@@ -170,7 +173,7 @@ def _onward(old: int, new: int, step: int) -> int:
 def _first_hit(
     track: Compiled, cell: Compiled, x: float, y: float, dx: float, dy: float, nearest: float, wall: int
 ) -> tuple[float, int]:
-    """The nearest of the walls that pass through a cell and its distance, if it is nearer than what is known."""
+    """Return distance and index of the nearest wall that passes through a cell, if it is nearer than `nearest`."""
     for j in range(cell.walls, cell.walls + cell.crossing):
         i = track.lists[j]
         segment = track.segments[i]

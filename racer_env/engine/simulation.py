@@ -1,4 +1,4 @@
-"""N cars, stepped together."""
+"""Simulation of N cars that are stepped together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from racer_env.engine.centreline import Floats
 from racer_env.engine.compiled import bind
 from racer_env.engine.config import Config, parse_config
-from racer_env.engine.starts import Start, draw_one_of
+from racer_env.engine.starts import Start, draw_index
 from racer_env.engine.tables import TrackTables
 from racer_env.engine.tick import BAD_ACTION, CAR, OBSERVATION_SIZE, start_cars, step_cars
 from racer_env.engine.track import Track
@@ -25,20 +25,20 @@ Bools = NDArray[np.bool_]
 Observations = NDArray[np.float32]
 
 CARS_PER_THREAD = 64
-"""Fewer cars than this are not worth a thread of their own."""
+"""Minimum number of cars per thread; fewer cost more to hand over than they save."""
 
-_NOBODY = np.zeros(0, np.int64)
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a tick gave, one row a car. The arrays are the simulation's own: the next step overwrites them.
+    """Result of a tick, one row per car. The next step overwrites the arrays.
 
-    observations: (N, 14). With auto-reset, a car that ended shows the first observation of its new episode.
-    components: (N, 6) in the order of `REWARD_COMPONENTS`; rewards are their sums.
-    finished_lap_ticks: the time of a lap completed in this tick, else 0.
-    final_observations, final_cars: with auto-reset, the last observation and state of the cars that ended in
-    this tick; rows of other cars mean nothing.
+    observations: (N, 14). With auto-reset, a car whose episode ended has the first observation of its new one.
+    components: (N, C) in the order of `REWARD_COMPONENTS`; rewards are their sums.
+    finished_lap_ticks: time of a lap completed in this tick, else 0.
+    final_observations, final_cars: with auto-reset, last observation and state of the episodes that ended in this tick;
+    other rows are meaningless.
     """
 
     observations: Observations
@@ -53,24 +53,24 @@ class StepResult:
 
 @dataclass(frozen=True)
 class SimulationState:
-    """Everything that a simulation remembers; see `Simulation.save`."""
+    """Complete state of a simulation; see `Simulation.save`."""
 
     cars: Cars
     observations: Observations
 
 
 def bind_step(tables: TrackTables) -> Callable[..., int]:
-    """The machine code of a tick. The arguments of all simulations are of the same types."""
+    """Return the machine code of a tick. All simulations have arguments of the same types."""
     return bind(step_cars, *step_arguments(tables))
 
 
 def step_arguments(tables: TrackTables) -> tuple[Any, ...]:
-    """Arguments of the right types."""
+    """Return arguments of the right types for `step_cars`."""
     return tables, Config().table(), np.zeros(1, CAR), _blank_observations(1), np.zeros(1, np.int64)
 
 
 def bind_start(tables: TrackTables) -> Callable[..., None]:
-    """The machine code that starts an episode."""
+    """Return the machine code that starts episodes."""
     return bind(start_cars, tables, Start().table(), np.zeros(1, CAR), _blank_observations(1), np.zeros(1, np.int64))
 
 
@@ -79,16 +79,16 @@ def _blank_observations(num_cars: int) -> Observations:
 
 
 class Simulation:
-    """N independent cars on one track, or on several. Nothing else in the project computes physics, rays or laps.
+    """N independent cars on one or several tracks. Nothing else in the project computes physics, rays or laps.
 
-    track: built once, shared freely between simulations. Of several, car i gets number i modulo their count.
+    track: one or several tracks, which simulations can share; car i drives on track i modulo their count.
     config: reward weights and episode limits, as ai-config JSON.
-    auto_reset: a car whose episode ends starts a new one within the same step.
-    redraw: of several tracks, a car draws one at every start of an episode, by its own random generator.
-    start: where episodes start; the standing start by default.
-    seed: for everything random. Car i draws as the only car of a simulation with seed + i would.
-    threads: over how many threads a step is spread.
-    tables: the track's own by default; `track.brute_force_tables()` to check and measure against.
+    auto_reset: start the next episode of a car within the step that ended the last one.
+    redraw: draw one of several tracks for every episode, with the car's own random generator.
+    start: ranges from which starts are drawn; the standing start by default.
+    seed: seed of all random draws. Car i draws like the only car of a simulation with seed + i.
+    threads: maximum number of threads that share a step.
+    tables: tables of the track by default; `track.brute_force_tables()` for tests and benchmarks.
     """
 
     def __init__(
@@ -115,13 +115,13 @@ class Simulation:
         self._tables = [each.tables for each in self.tracks] if tables is None else [tables]
         self._cars = np.zeros(num_cars, CAR)
         self.cars: Cars = self._cars.view(np.recarray)
-        """Every state column by name, as `cars.x` or `cars["x"]`. A position written here counts from the next step."""
+        """State columns by name, as `cars.x` or `cars["x"]`. A position written here is used from the next step on."""
         self._actions = self._cars["action"]
         self._shape = self._actions.shape
         self._observations = _blank_observations(num_cars)
         self._final_cars = np.zeros(num_cars, CAR)
-        self.ended = _NOBODY
-        """Rows of the cars whose episode ended in the last step."""
+        self.ended = _NO_ROWS
+        """Indices of the cars whose episode ended in the last step."""
         self.result = StepResult(
             observations=self._observations,
             rewards=self._cars["reward"],
@@ -144,42 +144,42 @@ class Simulation:
 
     @property
     def track(self) -> Track:
-        """The track; of several, the first."""
+        """The first track."""
         return self.tracks[0]
 
     @property
     def tables(self) -> TrackTables:
-        """What the compiled code knows of the track; of several, of the first."""
+        """Tables of the first track."""
         return self._tables[0]
 
     def configure(self, config: Config | Mapping[str, Any] | None) -> None:
-        """Use other reward weights and episode limits from the next step on."""
+        """Set reward weights and episode limits from the next step on."""
         self.config = parse_config(config)
         self._rules = self.config.table()
         self._plan_calls()
 
     def start_from(self, start: Start) -> None:
-        """Start the episodes from now on here."""
+        """Set the ranges from which future starts are drawn."""
         self.start = start
         self._ranges = start.table()
 
     def seed(self, seed: int | Sequence[int | None]) -> None:
-        """Restart everything random: car i from seed + i, or from a number of its own where there is one."""
+        """Seed the random generators: car i with seed + i, or with entry i of a sequence; None changes nothing."""
         seeds = range(seed, seed + self.num_cars) if isinstance(seed, int) else seed
         if len(seeds) != self.num_cars:
-            raise RacerError(f"seed: one number for each of {self.num_cars} cars, not {len(seeds)}")
+            raise RacerError(f"seed: {self.num_cars} cars need one number each, not {len(seeds)}")
         for row, number in enumerate(seeds):
             if number is not None:
                 self._cars["random"][row] = (number * 0xD1342543DE82EF95 + 0x2545F4914F6CDD1D) % 2**64
 
     def reset(self, mask: ArrayLike | None = None) -> Observations:
-        """Start a new episode for all cars, or for those in the mask; returns everyone's observations."""
+        """Start a new episode for all cars, or for those in the mask. Returns the observations of all cars."""
         chosen = np.ones(self.num_cars, np.bool_) if mask is None else np.asarray(mask, dtype=np.bool_)
         if chosen.shape != (self.num_cars,):
             raise RacerError(
                 f"reset: the mask needs one entry for each of {self.num_cars} cars, not shape {chosen.shape}"
             )
-        self.ended = _NOBODY
+        self.ended = _NO_ROWS
         for column in ("action", "reward", "components", "terminated", "truncated", "finished_lap_ticks"):
             self._cars[column][chosen] = 0
         self._begin_episodes(np.flatnonzero(chosen))
@@ -189,24 +189,24 @@ class Simulation:
         """Advance every car by one tick. Actions are N rows of steer, throttle, brake, clamped to their ranges."""
         try:
             if getattr(actions, "shape", None) != self._shape:
-                actions = self._in_rows(actions)
+                actions = self._as_rows(actions)
             self._actions[...] = actions
         except (TypeError, ValueError) as error:
             raise ActionError(
                 f"actions must be {self.num_cars} rows of steer, throttle, brake as finite numbers: {error}"
             ) from None
         ended = self._step(*self._call) if self._call else self._step_in_calls()
-        self.ended = self._finish(ended) if ended else _NOBODY
+        self.ended = self._finish(ended) if ended else _NO_ROWS
         return self.result
 
-    def _in_rows(self, actions: ArrayLike) -> Floats:
+    def _as_rows(self, actions: ArrayLike) -> Floats:
         array = np.asarray(actions, dtype=np.float64)
         if array.shape != self._shape:
             raise ValueError(f"this is an array of shape {array.shape}")
         return array
 
     def _plan_calls(self) -> None:
-        """One compiled call for each track with cars on it; on several threads, a share of each for every thread."""
+        """Prepare one compiled call per track that has cars, or one per track and thread."""
         order = np.argsort(self._cars["track"], kind="stable")
         ends = np.cumsum(np.bincount(self._cars["track"], minlength=len(self.tracks)))[:-1]
         shares = (
@@ -224,17 +224,17 @@ class Simulation:
             return BAD_ACTION
         if self._pool is None:
             return sum(self._step(*call) for call in self._calls)
-        others = [self._pool.submit(self._step_some, first) for first in range(1, self._threads)]
-        return self._step_some(0) + sum(other.result() for other in others)
+        others = [self._pool.submit(self._step_share, first) for first in range(1, self._threads)]
+        return self._step_share(0) + sum(other.result() for other in others)
 
-    def _step_some(self, first: int) -> int:
-        """Every so-manieth of the calls: the share of one thread."""
+    def _step_share(self, first: int) -> int:
+        """Run the share of one thread: every n-th call, for n threads."""
         return sum(self._step(*call) for call in self._calls[first :: self._threads])
 
     def _finish(self, count: int) -> NDArray[np.int64]:
-        """After a tick in which episodes ended, or in which an action was no number: the rows of those that ended.
+        """Handle a tick in which episodes ended or an action was not finite. Returns the indices of the ended cars.
 
-        With auto-reset, their last observation and state are kept, and their next episode starts.
+        With auto-reset, save their last observation and state, and start their next episode.
         """
         if count == BAD_ACTION:
             self._actions[...] = 0.0
@@ -248,20 +248,20 @@ class Simulation:
 
     def _begin_episodes(self, rows: NDArray[np.int64]) -> None:
         if self.redraw and len(self.tracks) > 1:
-            self._cars["track"][rows] = draw_one_of(len(self.tracks), self._cars, rows)
+            self._cars["track"][rows] = draw_index(len(self.tracks), self._cars, rows)
             self._plan_calls()
         tracks = self._cars["track"][rows]
         for number in np.unique(tracks):
             self._begin(self._tables[number], self._ranges, self._cars, self._observations, rows[tracks == number])
 
     def save(self) -> SimulationState:
-        """A copy of the whole state of all cars."""
+        """Return a copy of the whole state of all cars."""
         return SimulationState(self._cars.copy().view(np.recarray), self._observations.copy())
 
     def restore(self, state: SimulationState) -> None:
-        """Go on exactly from a saved state, of this or another simulation with as many cars.
+        """Continue exactly from a saved state of this or another simulation with as many cars.
 
-        A saved state may be edited before: a car whose position was changed is found anew.
+        The state may have been edited: a car whose position was changed is located again.
         """
         if len(state.cars) != self.num_cars:
             raise RacerError(f"restore: the state has {len(state.cars)} cars, the simulation {self.num_cars}")
@@ -272,6 +272,6 @@ class Simulation:
         self._plan_calls()
 
     def close(self) -> None:
-        """End the threads, if there are any. Stepping once more is not possible then."""
+        """End the threads, if there are any; the simulation cannot be stepped afterwards."""
         if self._pool is not None:
             self._pool.shutdown()

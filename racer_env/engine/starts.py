@@ -1,4 +1,4 @@
-"""Where an episode starts: on the line by default, or anywhere on the track when asked."""
+"""Starts of episodes: on the start line by default, or drawn from ranges."""
 
 import math
 from collections.abc import Mapping
@@ -16,19 +16,18 @@ from racer_env.errors import ConfigError
 
 Range = tuple[float, float]
 
-
 LIMITS: dict[str, Range] = {"arc": (0.0, 1.0), "offset": (-2.0, 2.0), "heading": (-7.0, 7.0), "speed": (0.0, 160.0)}
-"""Of what a start may ask for: no farther than about the walls, and hardly more than a turn."""
+"""Limits of the ranges: offsets reach about as far as the walls, headings about a turn."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Ranges that a car's start is drawn from, evenly; equal ends fix a value. The default is the standing start.
+    """Ranges from which starts are drawn uniformly; equal ends fix a value. The default is the standing start.
 
     arc: fraction of a lap from the start line, 0 to 1.
     offset: fraction of half the road width to the left of the centreline.
     heading: error against the direction of travel [rad], left positive.
-    speed: along the heading [units/s].
+    speed: speed along the heading [units/s].
     """
 
     arc: Range = (0.0, 0.0)
@@ -48,16 +47,16 @@ class Start:
                 raise ConfigError(f"start {name}: stay within {limit[0]:g} to {limit[1]:g}, not {low:g} to {high:g}")
 
     def table(self) -> Floats:
-        """The ranges as compiled code reads them, (4, 2)."""
+        """Return the ranges as compiled code reads them, (4, 2)."""
         return np.array(astuple(self), dtype=np.float64)
 
 
 ANYWHERE = Start(arc=(0.0, 1.0), offset=(-0.8, 0.8), heading=(-0.5, 0.5), speed=(0.0, 120.0))
-"""All over the road at all sorts of speed: what training draws from to see every corner early."""
+"""Starts all over the road at many speeds: training sees every corner early."""
 
 
 def parse_start(start: Start | Mapping[str, Any] | None) -> Start:
-    """A start from its JSON form too: a number fixes a value, two are a range."""
+    """Return a start, also from its JSON form: a number fixes a value, two are a range."""
     if start is None:
         return Start()
     if isinstance(start, Start):
@@ -81,8 +80,8 @@ def _range(name: str, value: Any) -> tuple[float, float]:
         raise ConfigError(f"start {name}: a number, or two for a range, not one so large") from None
 
 
-def draw_one_of(count: int, cars: NDArray[np.void], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each of these cars a number below `count`, by the car's own generator; the same numbers as `_draw` gives."""
+def draw_index(count: int, cars: NDArray[np.void], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Draw an index below `count` for each of these cars, from the car's own generator, as `_draw` does."""
     with np.errstate(over="ignore"):
         cars["random"][rows] += np.uint64(0x9E3779B97F4A7C15)
         z = cars["random"][rows]
@@ -94,7 +93,7 @@ def draw_one_of(count: int, cars: NDArray[np.void], rows: NDArray[np.int64]) -> 
 
 @part
 def place(track: Compiled, car: Compiled, ranges: Compiled) -> None:
-    """Put a car at a start of its own drawing, with everything else as at the beginning of an episode."""
+    """Draw a start for a car and set its whole state as at the beginning of an episode."""
     length = track.frame[0].length
     arc = _draw(car, ranges[0]) * length
     arc = arc - length if arc >= length else arc
@@ -115,7 +114,7 @@ def place(track: Compiled, car: Compiled, ranges: Compiled) -> None:
 
 @part
 def _draw(car: Compiled, bounds: Compiled) -> float:
-    """An evenly drawn number from a range, by the car's own generator (splitmix64); a fixed value draws none."""
+    """Draw a uniform number from a range with the car's own generator (splitmix64); a fixed value draws none."""
     low, high = bounds[0], bounds[1]
     if low == high:
         return low

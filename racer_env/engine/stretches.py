@@ -1,4 +1,4 @@
-"""The centreline as compiled code reads it: cubics, and bounds of how uneven they are around each coarse sample."""
+"""The centreline as compiled code reads it: cubics, and bounds of their asymmetry around each coarse sample."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,22 +7,24 @@ from racer_env.engine.centreline import CHORDS_PER_SEGMENT, Centreline, Floats
 
 STRETCH = np.dtype([(name, "f8") for name in (
     "arc", "x0", "x1", "x2", "x3", "y0", "y1", "y2", "y3", "width0", "width1")])  # fmt: skip
-"""One interval of the arc table: x, y and half-width as polynomials of the distance from `arc`."""
+"""Interval of the arc table: x, y and half-width as polynomials of the distance from `arc`."""
 
 LIMITS = np.dtype([(name, "f8") for name in ("skew", "skew_per_distance", "kink", "kink_per_distance")])
-"""What `search` must know of the centreline around a coarse sample, for the distance to any point.
+"""Bounds that `locate.predict_search` needs of the centreline within one spacing of a coarse sample.
 
-For half the squared distance as a function of the arc, within a spacing of the sample: its third derivative is at most
-`skew` and `skew_per_distance` for each unit of distance; all joints of stretches together change its second
-derivative by at most a part `kink` of it, and by `kink_per_distance` for each unit of distance."""
+They bound half the squared distance to any point, as a function of the arc. Its third derivative is at most
+`skew` plus `skew_per_distance` times the distance; all joints of stretches together change its second derivative
+by at most the fraction `kink`, plus `kink_per_distance` times the distance."""
 
 NO_LIMIT = 1e3
-"""For stretches without length: nothing can be foreseen next to them."""
+"""Bound for stretches without length: no search is predicted next to them."""
 
 
 def build_stretches(line: Centreline, spacing: float) -> tuple[NDArray[np.void], int]:
-    """The arc table as cubics in the distance, with a few repeated at both ends so that the search around
-    the start line never wraps; and the index of the one that starts at distance 0."""
+    """Return the arc table as cubics in the distance, and the index of the stretch that starts at distance 0.
+
+    A few stretches are repeated at both ends, so that the search around the start line never wraps.
+    """
     count = len(line.arcs) - 1
     lengths = np.diff(line.arcs)
     rate = np.where(lengths > 0.0, 1.0 / CHORDS_PER_SEGMENT / np.where(lengths > 0.0, lengths, 1.0), 0.0)
@@ -58,7 +60,7 @@ def build_stretches(line: Centreline, spacing: float) -> tuple[NDArray[np.void],
 
 
 def symmetry_limits(stretches: NDArray[np.void], arcs: Floats, spacing: float) -> NDArray[np.void]:
-    """The limits of the samples at these arcs."""
+    """Return the bounds around the samples at these arcs."""
     table = stretches[:-1]
     lengths = np.append(np.diff(table["arc"]), 0.0)
     v, a, j = (
@@ -70,18 +72,18 @@ def symmetry_limits(stretches: NDArray[np.void], arcs: Floats, spacing: float) -
     first = np.searchsorted(table["arc"], arcs - 1.01 * spacing, side="right") - 1
     last = np.searchsorted(table["arc"], arcs + 1.01 * spacing, side="right") - 1
     limits = np.zeros(len(arcs), LIMITS)
-    limits["skew"] = _most(3.0 * _most_acceleration(v, a, j, lengths), first, last)
-    limits["skew_per_distance"] = _most(np.hypot(j[:, 0], j[:, 1]), first, last)
+    limits["skew"] = _range_max(3.0 * _max_acceleration(v, a, j, lengths), first, last)
+    limits["skew_per_distance"] = _range_max(np.hypot(j[:, 0], j[:, 1]), first, last)
     with np.errstate(divide="ignore", invalid="ignore"):
         squares = np.sum(v[1:] ** 2, axis=1) / np.sum(end_v[:-1] ** 2, axis=1)
         jumps = np.hypot(*(a[1:] - squares[:, None] * end_a[:-1]).T)
-        limits["kink"] = _sum(np.maximum(squares, 1.0 / squares) - 1.0, first, last)
-        limits["kink_per_distance"] = _sum(jumps * np.maximum(1.0, 1.0 / squares), first, last)
+        limits["kink"] = _range_sum(np.maximum(squares, 1.0 / squares) - 1.0, first, last)
+        limits["kink_per_distance"] = _range_sum(jumps * np.maximum(1.0, 1.0 / squares), first, last)
     return limits
 
 
-def _most_acceleration(v: Floats, a: Floats, j: Floats, lengths: Floats) -> Floats:
-    """A bound of the product of speed and acceleration on each stretch: the largest of its Bernstein coefficients."""
+def _max_acceleration(v: Floats, a: Floats, j: Floats, lengths: Floats) -> Floats:
+    """Bound the product of first and second derivative on each stretch by its largest Bernstein coefficient."""
     c0 = np.sum(v * a, axis=1)
     c1 = np.sum(v * j + a * a, axis=1) * lengths
     c2 = np.sum(a * j, axis=1) * lengths**2 * 1.5
@@ -89,12 +91,12 @@ def _most_acceleration(v: Floats, a: Floats, j: Floats, lengths: Floats) -> Floa
     return np.abs([c0, c0 + c1 / 3.0, c0 + (2.0 * c1 + c2) / 3.0, c0 + c1 + c2 + c3]).max(axis=0)
 
 
-def _most(values: Floats, first: NDArray[np.intp], last: NDArray[np.intp]) -> Floats:
-    """The largest of values[first] to values[last]."""
+def _range_max(values: Floats, first: NDArray[np.intp], last: NDArray[np.intp]) -> Floats:
+    """Return the largest of values[first] to values[last]."""
     return np.maximum.reduceat(np.append(values, 0.0), np.stack([first, last + 1], axis=1).reshape(-1))[::2]
 
 
-def _sum(values: Floats, first: NDArray[np.intp], last: NDArray[np.intp]) -> Floats:
-    """The sum of values[first:last]."""
+def _range_sum(values: Floats, first: NDArray[np.intp], last: NDArray[np.intp]) -> Floats:
+    """Return the sums of values[first:last]."""
     values = np.append(np.nan_to_num(values, nan=NO_LIMIT, posinf=NO_LIMIT), 0.0)
     return np.where(first < last, np.add.reduceat(values, np.stack([first, last], axis=1).reshape(-1))[::2], 0.0)

@@ -1,18 +1,18 @@
 """The track as compiled code reads it: flat tables and one grid of square cells.
 
-Every question a tick asks about the track is answered from the cell a point lies in:
+A tick finds everything about the track in the cell that contains a point:
 
-- which walls can be touched here: the cell's segments that are within `WALL_NEAR` of it,
-- which walls a ray can hit here: the first of those, the ones that pass through the cell,
-- how far a ray may jump: the side of the largest wall-free square of cells ahead, one for each quadrant,
+- walls that can be touched: segments within `WALL_NEAR` of the cell,
+- walls that a ray can hit: the segments that pass through the cell, listed first,
+- jump length of a ray: side of the largest wall-free square of cells ahead, for each quadrant,
 
-and, for a square of a few cells,
-- which coarse centreline samples can be the nearest one,
-- which run of wall the rays into each direction meet (see `beams`).
+and in the square of a few cells around it:
 
-So no question scans the track, and none needs to remember where the car was. A point outside of the grid
-gets the last cell and square, which list everything: slow, and as right as the others. A grid of one cell is
-plain brute force.
+- coarse centreline samples that can be the nearest one,
+- run of wall that the rays in each direction meet (see `beams`).
+
+So nothing scans the whole track or depends on earlier positions. A point outside the grid gets the last cell and
+square, which list everything: slow, but correct. A grid of one cell is plain brute force.
 """
 
 import math
@@ -26,64 +26,64 @@ from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.stretches import build_stretches, symmetry_limits
 
 CELL_SIZE = 4.0
-"""Side of a grid cell: not below the longest move in one tick plus the collision radius."""
-MOST_CELLS = 1_000_000
-"""A track spread so wide that it would need more cells than this gets larger ones."""
+"""Side of a grid cell [units]; at least the longest move in one tick plus the collision radius."""
+MAX_CELLS = 1_000_000
+"""Maximum number of cells; a larger track gets larger cells."""
 WALL_NEAR = 2.0
-"""Closer than this to a wall counts as wall contact in info and in the reward."""
+"""Distance to a wall [units] below which `wall_contact` is set."""
 TOLERANCE = 1e-6
-"""Cells list what passes them this close by, so that rounding at a cell's edge loses nothing."""
-LONGEST_JUMP = 40
-"""Most cells that a ray crosses in one jump."""
+"""Margin around a cell [units] within which it lists walls, so that rounding at its edge loses none."""
+MAX_JUMP = 40
+"""Maximum number of cells that a ray crosses in one jump."""
 ZOOM = 2
-"""How much smaller cells get from one level to the next while the candidates are narrowed down."""
+"""Ratio of the square sizes of two levels while candidates are narrowed down."""
 SQUARE_CELLS = 4
 """Cells along the side of a square."""
 BEAM_DIRECTIONS = 64
-"""Beams around a full turn: a power of two, and a whole number of them between two rays of a car."""
+"""Number of beams around a full turn: a power of two, and a multiple of the rays around a full turn."""
 BEAM_WALL_GAP = 0.5
-"""A beam starts from points that are at least this far inside of the walls around."""
-LONGEST_RUN = 96
-"""Most wall segments that a beam may meet."""
+"""Minimum distance of the starting points of a beam from the walls [units]."""
+MAX_RUN = 96
+"""Maximum number of wall segments in the run of a beam."""
 RUN_BLOCK = 8
-"""Wall points that are looked at together."""
-RUN_ON = LONGEST_RUN + RUN_BLOCK
-"""Wall points that are repeated past the end of a wall."""
+"""Wall points that are tested together."""
+OVERLAP = MAX_RUN + RUN_BLOCK
+"""Wall points that are repeated past the end of a wall, so that no run wraps."""
 
 FRAME = np.dtype([
     ("length", "f8"), ("samples", "i8"), ("spacing", "f8"), ("gates", "i8"),
     ("left", "f8"), ("bottom", "f8"), ("cells_per_unit", "f8"), ("cell", "f8"),
     ("columns", "i8"), ("rows", "i8"), ("square_columns", "i8"), ("square_rows", "i8"),
 ])  # fmt: skip
-"""Figures of the whole track and of its grid."""
+"""Properties of the whole track and of its grid."""
 
 SAMPLE = np.dtype([("x", "f8"), ("y", "f8"), ("stretch", "i8")])
-"""A coarse centreline sample and the stretch it lies in."""
+"""Coarse centreline sample and the index of its stretch."""
 
 SEGMENT = np.dtype([("x", "f8"), ("y", "f8"), ("dx", "f8"), ("dy", "f8"), ("per_square", "f8"), ("inside", "f8")])
-"""A wall segment: its first point, the way to its second, one over that way's squared length, and what makes
-a cross product with it the distance from its line, positive on the side of the road."""
+"""Wall segment: first point, vector to the second one, 1 / squared length of that vector, and the factor that turns
+a cross product with the vector into the distance from the segment's line, positive on the side of the road."""
 
 CELL = np.dtype([
     ("walls", "i4"), ("crossing", "i4"), ("near", "i4"), ("jump", "u1", 4),
 ])  # fmt: skip
-"""Where the cell's walls start in `lists`, how many cross it, how many are near (the crossing ones first);
-jumps towards +x+y, −x+y, +x−y, −x−y."""
+"""Cell: start of its walls in `lists`, number of walls through it, number of walls near it (including those, which come
+first), and jumps towards +x+y, −x+y, +x−y, −x−y."""
 
 SQUARE = np.dtype([
     ("samples", "i4"), ("candidates", "i4"), ("walls", "i4"), ("crossing", "i4"), ("beams", "i4"),
 ])  # fmt: skip
-"""Where the square's centreline candidates start in `lists`, and how many they are; where the walls through it start,
-and how many they are; its row in `beams`, or −1."""
+"""Square of cells: start and number of its centreline candidates in `lists`, start and number of the walls through it,
+and its row in `beams`, or −1."""
 
 BEAM = np.dtype([("first", "u2"), ("count", "u2"), ("other_first", "u2"), ("other_count", "u2")])
-"""The runs of wall segments that a beam of rays meets: index of the first point in `wall_points`, and how many
-segments. One run is met once by every ray; with a second one on the other wall, the nearest segment counts. No run
-where that is not known."""
+"""Runs of wall segments that the rays of a beam meet: index of the first point in `wall_points`, and number of
+segments. Every ray meets a single run once; with a second run on the other wall, the nearest segment counts. Counts of
+0 mean that the runs are not known."""
 
 
 class TrackTables(NamedTuple):
-    """What compiled functions get of a track."""
+    """Tables of a track that compiled functions read."""
 
     frame: NDArray[np.void]
     stretches: NDArray[np.void]
@@ -94,12 +94,12 @@ class TrackTables(NamedTuple):
     cells: NDArray[np.void]
     lists: NDArray[np.int32]
     wall_points: Floats
-    """x and y of the inner, then the outer wall, each run on past its end so that no run of points wraps."""
+    """Points of the inner, then of the outer wall, (2, n): each wall is continued past its end by OVERLAP points."""
     squares: NDArray[np.void]
     beams: NDArray[np.void]
 
     def walls_through_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Every pair of a cell and a wall that passes through it, in the order of the cells."""
+        """Return all pairs of a cell and a wall that passes through it, in the order of the cells."""
         counts = self.cells["crossing"][:-1].astype(np.int64)
         cell = np.repeat(np.arange(len(counts)), counts)
         within = np.arange(len(cell)) - (np.cumsum(counts) - counts)[cell]
@@ -114,7 +114,7 @@ class TrackTables(NamedTuple):
 def build_tables(
     line: Centreline, inner: Floats, outer: Floats, gates: Floats, cell_size: float = CELL_SIZE
 ) -> TrackTables:
-    """All tables of a track but the beams, which `beams` adds."""
+    """Build all tables of a track except the beams, which `beams.add_beams` adds."""
     count = max(100, math.ceil(line.length / 2.0))
     arcs = np.arange(count) * line.length / count
     stretches, first = build_stretches(line, line.length / count)
@@ -135,19 +135,20 @@ def build_tables(
     squares["beams"] = -1
     candidates = _fill_candidates(frame[0], samples, squares)
     squares["samples"] += len(walls)
+    continued = [np.resize(wall[:-1], (len(wall) + OVERLAP, 2)) for wall in (inner, outer)]
     return TrackTables(
         frame, stretches, samples, limits, segments, np.array(gates), cells, np.concatenate([walls, candidates]),
-        wall_points=np.concatenate([np.resize(wall[:-1], (len(wall) + RUN_ON, 2)) for wall in (inner, outer)]).T.copy(),
+        wall_points=np.concatenate(continued).T.copy(),
         squares=squares,
         beams=np.zeros((0, BEAM_DIRECTIONS), BEAM),
     )  # fmt: skip
 
 
 def _frame(points: Floats, cell_size: float) -> NDArray[np.void]:
-    """The grid around these points, with a cell to spare on every side."""
+    """Return the frame of the grid around these points, with a spare cell on every side."""
     low = points.min(axis=0) - WALL_NEAR - CELL_SIZE
     width, height = (float(extent) for extent in points.max(axis=0) + WALL_NEAR + CELL_SIZE - low)
-    cell = min(max(cell_size, math.sqrt(width * height / MOST_CELLS)), max(width, height))
+    cell = min(max(cell_size, math.sqrt(width * height / MAX_CELLS)), max(width, height))
     frame = np.zeros(1, FRAME)
     frame["left"], frame["bottom"], frame["cell"], frame["cells_per_unit"] = low[0], low[1], cell, 1.0 / cell
     for across, extent in (("columns", width), ("rows", height)):
@@ -157,7 +158,10 @@ def _frame(points: Floats, cell_size: float) -> NDArray[np.void]:
 
 
 def _segments(wall: Floats, road: Floats) -> NDArray[np.void]:
-    """A closed wall as segments; `road` is a point of the centreline at its first one."""
+    """Return a closed wall as segments.
+
+    road: point of the centreline beside the first segment.
+    """
     ways = np.diff(wall, axis=0)
     squares = np.sum(ways**2, axis=1)
     segments = np.zeros(len(ways), SEGMENT)
@@ -171,7 +175,7 @@ def _segments(wall: Floats, road: Floats) -> NDArray[np.void]:
 
 @part
 def cell_at(frame: Compiled, x: float, y: float) -> int:
-    """The index of the cell a point lies in; the last one, which lists everything, outside of the grid."""
+    """Return the index of the cell that contains a point; outside the grid the last one, which lists everything."""
     column, row = (x - frame.left) * frame.cells_per_unit, (y - frame.bottom) * frame.cells_per_unit
     if 0.0 <= column < frame.columns and 0.0 <= row < frame.rows:
         return int(row) * frame.columns + int(column)
@@ -180,7 +184,7 @@ def cell_at(frame: Compiled, x: float, y: float) -> int:
 
 @part
 def square_at(frame: Compiled, x: float, y: float) -> int:
-    """The index of the square a point lies in; the last one, which lists everything, outside of the grid."""
+    """Return the index of the square that contains a point; outside the grid the last one, which lists everything."""
     column, row = (x - frame.left) * frame.cells_per_unit, (y - frame.bottom) * frame.cells_per_unit
     if 0.0 <= column < frame.columns and 0.0 <= row < frame.rows:
         return int(row) // SQUARE_CELLS * frame.square_columns + int(column) // SQUARE_CELLS
@@ -189,7 +193,7 @@ def square_at(frame: Compiled, x: float, y: float) -> int:
 
 @part
 def squared_distance(segment: Compiled, x: float, y: float) -> float:
-    """From a point to the nearest point of a wall segment."""
+    """Return the squared distance from a point to a wall segment."""
     ax, ay = x - segment.x, y - segment.y
     along = min(1.0, max(0.0, (ax * segment.dx + ay * segment.dy) * segment.per_square))
     ox, oy = ax - along * segment.dx, ay - along * segment.dy
@@ -197,7 +201,7 @@ def squared_distance(segment: Compiled, x: float, y: float) -> float:
 
 
 def _fill_walls(frame: np.void, segments: NDArray[np.void], cells: NDArray[np.void]) -> NDArray[np.int32]:
-    """Set the walls of every cell; returns their lists, those that pass through a cell before those near it."""
+    """Set the walls of every cell. Returns their lists: walls through a cell first, then those near it."""
     half = frame["cell"] / 2.0
     reach = half * math.sqrt(2.0) + WALL_NEAR + TOLERANCE
     starts = np.stack([segments["x"], segments["y"]], axis=1) - (frame["left"], frame["bottom"])
@@ -233,9 +237,9 @@ def _fill_walls(frame: np.void, segments: NDArray[np.void], cells: NDArray[np.vo
 
 
 def _fill_candidates(frame: np.void, samples: NDArray[np.void], squares: NDArray[np.void]) -> NDArray[np.int32]:
-    """Set which coarse centreline samples are nearest to some point of a square; returns the lists.
+    """Set the coarse centreline samples that are nearest to some point of a square. Returns their lists.
 
-    Works from one square over everything down to the small ones: a sample that is nearest somewhere in a square was
+    Works from one square over everything down to the small ones: a sample that is nearest somewhere in a square is
     nearest somewhere in the larger square around it. The difference of the squared distances to two samples is
     linear over a square, so each is compared with the one nearest to the centre at a single corner.
     """
@@ -268,16 +272,41 @@ def _fill_candidates(frame: np.void, samples: NDArray[np.void], squares: NDArray
 
 
 def _fill_jumps(frame: np.void, cells: NDArray[np.void]) -> None:
-    """Set how many cells ahead, in each quadrant, the largest wall-free square of cells reaches."""
+    """Set the side of the largest wall-free square of cells that starts in each cell, in each quadrant."""
     open_cells = (cells["crossing"][:-1] == 0).reshape(frame["rows"], frame["columns"])
     for quadrant in range(4):
         turned = open_cells[:: -1 if quadrant & 2 else 1, :: -1 if quadrant & 1 else 1]
         jump = np.zeros(turned.shape, np.uint8)
         fits = turned.copy()
-        for _ in range(LONGEST_JUMP):
+        for _ in range(MAX_JUMP):
             jump += fits
             fits[:-1] &= fits[1:]
             fits[:, :-1] &= fits[:, 1:]
             fits[-1] = fits[:, -1] = False
         turned_back = jump[:: -1 if quadrant & 2 else 1, :: -1 if quadrant & 1 else 1]
         cells["jump"][:-1, quadrant] = turned_back.reshape(-1)
+
+
+def crossing_walls(tables: TrackTables) -> NDArray[np.int64]:
+    """Return the pairs of wall segments that cross each other, (k, 2). Only segments that share a cell can cross.
+
+    A car cannot drive where walls cross, and beams assume that they do not.
+    """
+    cell, wall = tables.walls_through_cells()
+    pairs = [np.zeros((0, 2), np.int64)]
+    apart = 1
+    while apart < len(cell) and (together := cell[apart:] == cell[:-apart]).any():
+        found = np.stack([wall[:-apart][together], wall[apart:][together]], axis=1).astype(np.int64)
+        pairs.append(found[_cross(tables.segments[found[:, 0]], tables.segments[found[:, 1]])])
+        apart += 1
+    return np.unique(np.concatenate(pairs), axis=0)
+
+
+def _cross(a: NDArray[np.void], b: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Return whether a[i] and b[i] cross properly. Neighbours on a wall share a point and do not cross."""
+    ox, oy = b["x"] - a["x"], b["y"] - a["y"]
+    from_a = [a["dx"] * y - a["dy"] * x for x, y in ((ox, oy), (ox + b["dx"], oy + b["dy"]))]
+    from_b = [b["dx"] * y - b["dy"] * x for x, y in ((-ox, -oy), (a["dx"] - ox, a["dy"] - oy))]
+    # A shared point gives a product of zero, up to rounding; a real crossing is not that close to zero.
+    scale = 1e-9 * np.hypot(a["dx"], a["dy"]) * np.hypot(b["dx"], b["dy"])
+    return np.asarray((from_a[0] * from_a[1] < -(scale**2)) & (from_b[0] * from_b[1] < -(scale**2)))

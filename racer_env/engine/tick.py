@@ -16,10 +16,11 @@ from racer_env.engine.trigonometry import sin_cos
 
 OBSERVATION_SIZE = RAY_COUNT + 5
 YAW_RATE_RANGE = 5.0
-"""Yaw rate [rad/s] that shows as 1."""
+"""Yaw rate [rad/s] that is observed as 1."""
 CENTRE_DISTANCE_RANGE = 80.0
-"""Distance from the centreline that shows as 1."""
+"""Distance from the centreline [units] that is observed as 1."""
 BAD_ACTION = -1
+"""Return value of `step_cars` if an action is not finite."""
 
 CAR = np.dtype([
     ("x", "f8"), ("y", "f8"), ("heading", "f8"), ("vx", "f8"), ("vy", "f8"), ("speed", "f8"), ("yaw_rate", "f8"),
@@ -31,21 +32,24 @@ CAR = np.dtype([
     ("step_count", "i8"), ("stillness", "i8"), ("track", "i8"), ("random", "u8"),
     ("wall_contact", "?"), ("terminated", "?"), ("truncated", "?"),
 ], align=True)  # fmt: skip
-"""The whole state of one car and what its last tick gave; a simulation is an array of these.
+"""Complete state of one car and results of its last tick; a simulation is an array of these rows.
 
-Beyond the obvious: `arc`, `centre_distance`, `half_width` and `surface` belong to the point `located_x, located_y`
-and are found anew if the car is elsewhere; `action` is what the driver asked for and `steer`, `throttle`, `brake`
-what the car made of it; `rays` are in units; `lap_gates` counts the gates taken in this lap; `finished_lap_ticks`
-is the time of a lap that ended in this very tick, else 0; `stillness` counts ticks in a row below the threshold
-speed; `track` counts the tracks of the simulation; `random` is the car's own random state, for its starts.
+arc, centre_distance, half_width, surface: location of the point located_x, located_y; updated if the car is elsewhere.
+action: raw action; steer, throttle and brake are the inputs that follow it.
+rays: distances [units].
+lap_gates: gates crossed in this lap.
+finished_lap_ticks: time of a lap that ended in this tick, else 0.
+stillness: ticks in a row below the threshold speed.
+track: index of the track in the simulation.
+random: state of the car's random generator, which draws its starts.
 """
 
 
 @entry
 def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Compiled, members: Compiled) -> int:
-    """Advance the cars of this track by one tick; returns how many episodes ended, or BAD_ACTION and nothing is done.
+    """Advance some cars of one track by one tick. Returns how many episodes ended, or BAD_ACTION without a change.
 
-    members: the rows of `cars` and `observations` that are meant.
+    members: rows of `cars` and `observations` to advance.
     """
     for i in members:
         for value in cars[i].action:
@@ -55,14 +59,14 @@ def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Co
     for i in members:
         car = cars[i]
         if car.x != car.located_x or car.y != car.located_y:
-            _find(track, car)
+            _update_location(track, car)
         old_x, old_y, old_arc = car.x, car.y, car.arc
         sin, cos = move(car)
         heading = car.heading
         meet_walls(track, car, old_x, old_y)
         if car.heading != heading:
             sin, cos = sin_cos(car.heading)
-        _find(track, car)
+        _update_location(track, car)
         count_gates(track, car, old_x, old_y)
         pay_rewards(rules[0], track.frame[0].length, car, old_arc)
         _observe(track, car, sin, cos, observations[i])
@@ -72,17 +76,17 @@ def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Co
 
 @entry
 def start_cars(track: Compiled, ranges: Compiled, cars: Compiled, observations: Compiled, members: Compiled) -> None:
-    """Begin a new episode for these rows, on this track."""
+    """Start a new episode for these rows on this track."""
     for i in members:
         place(track, cars[i], ranges)
-        _find(track, cars[i])
+        _update_location(track, cars[i])
         sin, cos = sin_cos(cars[i].heading)
         _observe(track, cars[i], sin, cos, observations[i])
 
 
 @part
-def _find(track: Compiled, car: Compiled) -> None:
-    """Set what follows from the car's position on the track."""
+def _update_location(track: Compiled, car: Compiled) -> None:
+    """Set the columns that follow from the car's position on the track."""
     car.centre_distance, car.arc, car.half_width = locate(track, car.x, car.y)
     car.surface = surface_at(car.centre_distance, car.half_width)
     car.located_x, car.located_y = car.x, car.y
@@ -90,7 +94,7 @@ def _find(track: Compiled, car: Compiled) -> None:
 
 @part
 def _observe(track: Compiled, car: Compiled, sin: float, cos: float, observation: Compiled) -> None:
-    """Cast the rays and write the 14 values that the agent sees."""
+    """Cast the rays and write the 14 values of the observation."""
     cast_rays(track, car.x, car.y, car.heading, sin, cos, car.rays)
     for ray in range(RAY_COUNT):
         observation[ray] = car.rays[ray] / RAY_RANGE

@@ -1,4 +1,4 @@
-"""A built track: geometry to look at, and tables for the compiled code."""
+"""Tracks: geometry built from a circuit, and tables for the compiled code."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Track:
     inner, outer: the walls, (m, 2).
     inner_road, outer_road: the road edges, (m, 2).
     gates: a row each of inner end xy, outer end xy, centre xy, direction xy, arc.
-    centreline: the spline, for anything that wants a point at a distance.
-    circuit: the definition it was built from, where there is one.
+    centreline: the spline, which gives the point at a distance.
+    circuit: definition from which the track was built, or None.
     """
 
     control_points: Floats
@@ -49,22 +49,22 @@ class Track:
 
     @cached_property
     def start(self) -> tuple[float, float, float]:
-        """x, y and heading [rad] of the standing start."""
+        """Standing start: x, y and heading [rad]."""
         _, _, _, _, x, y, dx, dy, _ = self.gates[0]
         return float(x), float(y), float(np.arctan2(dy, dx))
 
     @cached_property
     def grid(self) -> TrackTables:
-        """The tables without beams: enough to look for walls that cross, and quick to build."""
+        """Tables without beams: quick to build, and sufficient for the check for crossing walls."""
         return build_tables(self.centreline, self.inner, self.outer, self.gates, CELL_SIZE)
 
     @cached_property
     def tables(self) -> TrackTables:
-        """What the compiled code reads; built when the first simulation asks for it."""
+        """Tables that the compiled code reads; built on first use."""
         return add_beams(self.grid)
 
     def brute_force_tables(self) -> TrackTables:
-        """Tables with one cell that lists everything and no beams: the same results, slowly."""
+        """Return tables with one cell that lists everything, without beams: same results, slow."""
         tables = build_tables(self.centreline, self.inner, self.outer, self.gates, math.inf)
         tables.seal()
         return tables
@@ -73,7 +73,7 @@ class Track:
 def build_track(control_points: ArrayLike, gate_count: int = DEFAULT_GATES, circuit: Circuit | None = None) -> Track:
     """Build a track from rows of x, y, half road width, in driving order.
 
-    Only what makes no track at all is refused here; `check_circuit` says whether it can be driven.
+    Only input without any geometry is refused here; `check_track` decides whether a car can drive on it.
     """
     try:
         points = np.array(control_points, dtype=np.float64)

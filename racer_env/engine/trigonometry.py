@@ -1,25 +1,27 @@
-"""Sine, cosine and arctangent without a call into the C library, which costs a tick more than the car's physics.
+"""Sine, cosine and arctangent without calls of the C library, which would take longer than the rest of the physics.
 
-The polynomials are Chebyshev fits (mpmath's `chebyfit`, 40 digits) of sin, cos and atan less their first terms, each
-in the square of its argument. Errors are below 3e-16 of 1, or of the angle for the arctangent. Angles and ratios that
-are not those of a driving car go to the C library.
+The polynomials are Chebyshev fits (mpmath's `chebyfit`, 40 digits) of sin, cos and atan without their first terms,
+each in the square of its argument. Errors are below 3e-16, relative to the angle for the arctangent. Angles and ratios
+that a driving car does not produce go to the C library.
 """
 
 import math
 
 from racer_env.engine.compiled import part
 
-LARGEST_ANGLE = 100.0
-LARGEST_RATIO = 0.4375
+MAX_ANGLE = 100.0
+MAX_RATIO = 0.4375
+"""Ranges of the polynomials: angle [rad], and y / x."""
 QUARTER = 1.57079632673412561417
 """A quarter turn to 33 bits: its multiples are exact."""
 QUARTER_REST = 6.07710050650619224932e-11
+"""Rest of a quarter turn."""
 
 
 @part
 def sin_cos(angle: float) -> tuple[float, float]:
-    """Sine and cosine of an angle."""
-    if not abs(angle) < LARGEST_ANGLE:
+    """Return sine and cosine of an angle."""
+    if not abs(angle) < MAX_ANGLE:
         return math.sin(angle), math.cos(angle)
     quarters = math.floor(angle * (2.0 / math.pi) + 0.5)
     r = (angle - quarters * QUARTER) - quarters * QUARTER_REST
@@ -41,8 +43,8 @@ def sin_cos(angle: float) -> tuple[float, float]:
 
 @part
 def arctan2(y: float, x: float) -> float:
-    """The angle of a direction, fast if it is close to that of the x axis."""
-    if not abs(y) < LARGEST_RATIO * x:
+    """Return the angle of a direction; fast if the direction is close to the x axis."""
+    if not abs(y) < MAX_RATIO * x:
         return math.atan2(y, x)
     t = y / x
     z = t * t

@@ -8,13 +8,13 @@ import numpy as np
 from racer_env.engine.centreline import Centreline, Floats
 
 WALL_OFFSET = 30.0
-"""From the road edge to the wall, where there is room."""
-NARROWEST_WALL = 4.0
-"""The least distance from the centreline to a wall."""
+"""Distance from the road edge to the wall, where there is room [units]."""
+MIN_WALL_DISTANCE = 4.0
+"""Minimum distance from the centreline to a wall [units]."""
 ROAD_INSIDE_WALL = 2.0
-"""A road edge keeps at least this far from its wall."""
+"""Minimum distance from a road edge to its wall [units]."""
 STRAIGHT_CURVATURE = 1e-8
-"""Below this curvature a bend counts as straight."""
+"""Curvature below which the track is straight."""
 REDUCTION_SMOOTHING = (10, 3)
 """Box filter over the wall reductions: samples to each side, passes."""
 LINE_SMOOTHING = (4, 2)
@@ -23,7 +23,7 @@ LINE_SMOOTHING = (4, 2)
 
 @dataclass(frozen=True)
 class Borders:
-    """The four lines along a track, each closed by repeating its first point, (S + 1, 2)."""
+    """Walls and road edges of a track, each closed by repeating its first point, (S + 1, 2)."""
 
     inner: Floats
     outer: Floats
@@ -32,7 +32,7 @@ class Borders:
 
 
 def build_borders(line: Centreline) -> Borders:
-    """Offset the centreline to both sides: walls and road edges, with room kept inside tight bends."""
+    """Offset the centreline to both sides to get walls and road edges; walls move in on the inside of tight bends."""
     samples = max(200, 12 * len(line.half_widths))
     distances = np.arange(samples) * line.length / samples
     centres, tangents = line.points(distances), line.tangents(distances)
@@ -40,7 +40,7 @@ def build_borders(line: Centreline) -> Borders:
     normals = np.stack([-tangents[:, 1], tangents[:, 0]], axis=1)
     lines = {}
     for side, reduction in zip((1.0, -1.0), _wall_reductions(line, distances, half_widths), strict=True):
-        wall = np.maximum(NARROWEST_WALL, half_widths + WALL_OFFSET - reduction)
+        wall = np.maximum(MIN_WALL_DISTANCE, half_widths + WALL_OFFSET - reduction)
         road = np.minimum(half_widths, wall - ROAD_INSIDE_WALL)
         lines[side] = [_closed_line(centres + normals * (side * offset)[:, None]) for offset in (wall, road)]
     (left, left_road), (right, right_road) = lines[1.0], lines[-1.0]
@@ -50,7 +50,7 @@ def build_borders(line: Centreline) -> Borders:
 
 
 def build_gates(line: Centreline, borders: Borders, count: int) -> Floats:
-    """One row for each gate: inner end xy, outer end xy, centre xy, direction xy, arc."""
+    """Return a row per gate: inner end xy, outer end xy, centre xy, direction xy, arc."""
     arcs = np.arange(count) * line.length / count
     centres, directions = line.points(arcs), line.tangents(arcs)
     samples = len(borders.inner) - 1
@@ -66,7 +66,7 @@ def build_gates(line: Centreline, borders: Borders, count: int) -> Floats:
 
 
 def curvatures(line: Centreline, distances: Floats, step: float) -> Floats:
-    """Signed curvature (left-hand positive) at these distances, from the turn of the tangent over `step`."""
+    """Return the signed curvature (left-hand positive) at these distances, from the turn of the tangent over `step`."""
     before, after = line.tangents(distances - step / 2), line.tangents(distances + step / 2)
     angle = np.arccos(np.clip(np.sum(before * after, axis=1), -1.0, 1.0))
     cross = before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0]
@@ -74,13 +74,13 @@ def curvatures(line: Centreline, distances: Floats, step: float) -> Floats:
 
 
 def _wall_reductions(line: Centreline, distances: Floats, half_widths: Floats) -> tuple[Floats, Floats]:
-    """By how much the left and the right wall move in, so that the inside of a tight bend does not fold."""
+    """Return how far the left and the right wall move in, so that the inside of a tight bend does not fold."""
     curvature = curvatures(line, distances, line.length / len(distances))
     bent = np.abs(curvature) >= STRAIGHT_CURVATURE
     radius = np.where(bent, 1.0 / np.where(bent, np.abs(curvature), 1.0), np.inf)
     wall = half_widths + WALL_OFFSET
-    room = np.minimum(wall, np.maximum(NARROWEST_WALL, radius - NARROWEST_WALL))
-    reduction = np.where(radius < wall + NARROWEST_WALL, wall - room, 0.0)
+    room = np.minimum(wall, np.maximum(MIN_WALL_DISTANCE, radius - MIN_WALL_DISTANCE))
+    reduction = np.where(radius < wall + MIN_WALL_DISTANCE, wall - room, 0.0)
     left_hand = curvature >= 0.0
     left = _smooth(np.where(left_hand, reduction, 0.0), *REDUCTION_SMOOTHING)
     right = _smooth(np.where(left_hand, 0.0, reduction), *REDUCTION_SMOOTHING)
@@ -93,13 +93,13 @@ def _closed_line(points: Floats) -> Floats:
 
 
 def _smooth(values: Floats, reach: int, passes: int) -> Floats:
-    """Circular box filter along the first axis."""
+    """Apply a circular box filter along the first axis."""
     for _ in range(passes):
         values = np.mean([np.roll(values, shift, axis=0) for shift in range(-reach, reach + 1)], axis=0)
     return values
 
 
 def signed_area(closed: Floats) -> float:
-    """Of the inside of a closed line, positive where it runs counter-clockwise."""
+    """Return the area inside a closed line, positive if it runs counter-clockwise."""
     x, y = closed[:, 0], closed[:, 1]
     return float(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) / 2.0)

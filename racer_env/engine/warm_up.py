@@ -1,7 +1,7 @@
-"""Compiling the engine before it is needed, with word of how far it is.
+"""Compilation of the engine before it is needed, with progress reports.
 
-The first time on a machine this takes seconds; from then on the machine code comes from disk. Compiling is done in
-processes of its own, side by side: that is quicker, and whoever waits can go on drawing meanwhile.
+The first time on a machine this takes seconds; afterwards the machine code is loaded from disk. Separate processes
+compile in parallel: that is faster, and a window can keep drawing meanwhile.
 """
 
 import os
@@ -13,21 +13,21 @@ from threading import Thread
 
 import numpy as np
 
-from racer_env.engine.compiled import can_keep, is_kept
+from racer_env.engine.compiled import can_cache, is_cached
 from racer_env.engine.simulation import Simulation, bind_start, bind_step, step_arguments
 from racer_env.engine.tick import step_cars
 from racer_env.engine.track import Track, build_track
 
 Progress = Callable[[str, float], None]
-"""Gets what is being done now, and the part of the whole that is done, 0 to 1."""
+"""Callback that gets the current activity and the completed fraction, 0 to 1."""
 
 
 def warm_up(progress: Progress | None = None) -> None:
-    """Compile everything that a simulation calls, or load it from disk."""
+    """Compile all functions that a simulation calls, or load them from disk."""
     report = progress or (lambda text, done: None)
     report("Compiling the engine", 0.0)
-    if can_keep(step_cars) and not is_ready():
-        _compile_elsewhere(report)
+    if can_cache(step_cars) and not is_ready():
+        _compile_in_processes(report)
     for name, compile_stage in STAGES.items():
         compile_stage()
         report(f"Compiling the engine: {name} are ready", {"walls": 0.95, "ticks": 0.98}[name])
@@ -36,12 +36,12 @@ def warm_up(progress: Progress | None = None) -> None:
 
 
 def is_ready() -> bool:
-    """Whether the machine code is on disk already, so that starting takes no time."""
-    return is_kept(step_cars, *step_arguments(_ring().brute_force_tables()))
+    """Return whether the machine code is on disk, so that nothing needs to be compiled."""
+    return is_cached(step_cars, *step_arguments(_ring().brute_force_tables()))
 
 
 def warm_up_in_background(progress: Progress | None = None) -> Thread:
-    """Start `warm_up` in a thread of its own; join it before the first tick, or let that tick wait for it."""
+    """Start `warm_up` in a thread. Join it before the first tick, or let that tick wait for it."""
     thread = Thread(target=warm_up, args=(progress,), name="racer-warm-up", daemon=True)
     thread.start()
     return thread
@@ -49,7 +49,7 @@ def warm_up_in_background(progress: Progress | None = None) -> Thread:
 
 @cache
 def _ring() -> Track:
-    """A small track to compile with: the types of its tables are those of all tracks."""
+    """Return a small track to compile with; the tables of all tracks have the same types."""
     angles = np.linspace(0.0, 2.0 * np.pi, 8, endpoint=False)
     return build_track(np.column_stack([100.0 * np.cos(angles), 100.0 * np.sin(angles), np.full(8, 10.0)]))
 
@@ -65,11 +65,11 @@ def _compile_ticks() -> None:
 
 
 STAGES: dict[str, Callable[[], None]] = {"walls": _compile_walls, "ticks": _compile_ticks}
-"""What is compiled, quickest first."""
+"""Compilation stages, fastest first."""
 
 
-def _compile_elsewhere(report: Progress) -> None:
-    """Have each stage compiled by a process that leaves the machine code on disk. What fails there is done here."""
+def _compile_in_processes(report: Progress) -> None:
+    """Compile each stage in a process that caches the machine code on disk; stages that fail are compiled here."""
     if not sys.executable:
         return
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

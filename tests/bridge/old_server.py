@@ -9,16 +9,13 @@ import json
 import math
 import socket
 import struct
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "engine"))
-
-from oracle import OracleCar, OracleTrack
+from tests.engine.oracle import OracleCar, OracleTrack
 
 CIRCUITS = json.loads((Path(__file__).parents[1] / "data/reference_circuits.json").read_text())
 COMPONENTS = ("progress", "speed", "wall", "offTrack", "backward", "stillness")

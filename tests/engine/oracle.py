@@ -1,6 +1,6 @@
-"""The racer as plain code: every formula of the engine once, by brute force, with no thought for speed.
+"""Reference implementation of the engine in plain Python: every formula, by brute force, without regard for speed.
 
-Nothing here is shared with `racer_env`, so that a mistake there cannot hide here. Every search looks at
+It shares no code with `racer_env`, so that an error there cannot hide here. Every search looks at
 everything: all walls for a contact or a ray, all coarse samples for the nearest centreline point.
 Units are game units, seconds and radians; y points up.
 """
@@ -59,7 +59,7 @@ DEFAULT_EPISODE = {"maxSteps": 3000, "stillnessTimeoutTicks": 180}
 
 
 def wrapped(angle: float) -> float:
-    """The same angle within ±π."""
+    """Return the same angle within ±π."""
     return math.remainder(angle, 2.0 * math.pi)
 
 
@@ -68,7 +68,7 @@ def clamp(value: float, low: float, high: float) -> float:
 
 
 def box_filter(values: Sequence[float], reach: int, passes: int) -> list[float]:
-    """The mean over a sample and `reach` neighbours to each side, around the circle, some times over."""
+    """Return the mean over a sample and `reach` neighbours to each side, circular, in several passes."""
     count = len(values)
     for _ in range(passes):
         values = [
@@ -78,13 +78,13 @@ def box_filter(values: Sequence[float], reach: int, passes: int) -> list[float]:
 
 
 def enclosed_area(line: Sequence[Point]) -> float:
-    """Of an open polyline, without its sign."""
+    """Return the unsigned area inside an open polyline."""
     doubled = sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(line, [*line[1:], line[0]], strict=True))
     return abs(doubled) / 2.0
 
 
 class Spline:
-    """A closed centripetal Catmull-Rom spline in Hermite form, walked by arc length."""
+    """Closed centripetal Catmull-Rom spline in Hermite form, parametrised by arc length."""
 
     def __init__(self, control_points: Sequence[Sequence[float]]) -> None:
         points = [(float(x), float(y)) for x, y, _ in control_points]
@@ -102,7 +102,7 @@ class Spline:
 
     @staticmethod
     def _segment(p0: Point, p1: Point, p2: Point, p3: Point) -> list[tuple[float, float, float, float]]:
-        """For x and for y: start, start slope, end, end slope."""
+        """Return start, start slope, end and end slope, for x and for y."""
 
         def knot(a: Point, b: Point) -> float:
             distance = math.dist(a, b) ** 0.5
@@ -124,7 +124,7 @@ class Spline:
         return self.segments[whole % self.count], parameter - whole
 
     def point(self, parameter: float) -> Point:
-        """At parameter segment + t."""
+        """Return the point at parameter segment + t."""
         segment, t = self._segment_at(parameter)
         x, y = (
             (2 * t**3 - 3 * t**2 + 1) * p1
@@ -136,7 +136,7 @@ class Spline:
         return x, y
 
     def direction(self, parameter: float) -> Point:
-        """The unit tangent at parameter segment + t."""
+        """Return the unit tangent at parameter segment + t."""
         segment, t = self._segment_at(parameter)
         x, y = (
             (6 * t**2 - 6 * t) * p1 + (3 * t**2 - 4 * t + 1) * m1 + (-6 * t**2 + 6 * t) * p2 + (3 * t**2 - 2 * t) * m2
@@ -146,7 +146,7 @@ class Spline:
         return x / size, y / size
 
     def wrap(self, distance: float) -> float:
-        """The same distance along the lap within [0, length)."""
+        """Return the same distance along the lap within [0, length)."""
         wrapped_distance = distance % self.length
         return 0.0 if wrapped_distance >= self.length else wrapped_distance
 
@@ -162,7 +162,7 @@ class Spline:
         return self.direction(self.parameter(distance))
 
     def half_width_at(self, distance: float) -> float:
-        """Half the road width, linear in the distance between the control points."""
+        """Return half the road width, linear in the distance between the control points."""
         segment = math.floor(self.parameter(distance))
         start, end = self.arcs[segment * CHORDS_PER_SEGMENT], self.arcs[(segment + 1) * CHORDS_PER_SEGMENT]
         here, there = self.half_widths[segment], self.half_widths[(segment + 1) % self.count]
@@ -223,7 +223,7 @@ class OracleTrack:
         self.inner_road, self.outer_road = closed[inner + " road"], closed[outer + " road"]
 
     def _bend(self, distance: float, step: float) -> tuple[float, str]:
-        """The radius of the bend at a distance, and on which side its inside is."""
+        """Return the radius of the bend at a distance, and the side of its inside."""
         ax, ay = self.spline.direction_at(distance - step / 2.0)
         bx, by = self.spline.direction_at(distance + step / 2.0)
         angle = math.acos(clamp(ax * bx + ay * by, -1.0, 1.0))
@@ -231,7 +231,7 @@ class OracleTrack:
         return radius, "left" if ax * by - ay * bx >= 0.0 else "right"
 
     def _offset_line(self, distances: Sequence[float], offsets: Sequence[float]) -> list[Point]:
-        """The centreline moved sideways, left where positive, and smoothed."""
+        """Return the centreline moved sideways (left if positive) and smoothed."""
         xs, ys = [], []
         for distance, offset in zip(distances, offsets, strict=True):
             x, y = self.spline.point_at(distance)
@@ -252,7 +252,7 @@ class OracleTrack:
         return [*row, *centre, *self.spline.direction_at(arc), arc]
 
     def locate(self, x: float, y: float) -> tuple[float, float]:
-        """Distance to the centreline, and the arc of the point found there. The finite search is part of the racer."""
+        """Return the distance to the centreline and the arc there. The finite search is part of the rules."""
         coarse = int(np.argmin(np.sum((self.coarse_points - (x, y)) ** 2, axis=1)))
         best_arc = self.coarse_arcs[coarse]
         best = math.dist(self.spline.point_at(best_arc), (x, y))
@@ -276,7 +276,7 @@ class OracleTrack:
         return SHOULDER if distance <= half_width + SHOULDER_WIDTH else RUNOFF
 
     def nearest_wall_point(self, x: float, y: float) -> Point:
-        """The inner wall's where both are equally near, as its segments come first."""
+        """Return the nearest wall point; on a tie that of the inner wall, whose segments come first."""
         along = np.sum(((x, y) - self.wall_starts) * self.wall_ways, axis=1) / np.sum(self.wall_ways**2, axis=1)
         points = self.wall_starts + np.clip(along, 0.0, 1.0)[:, None] * self.wall_ways
         nearest = points[np.argmin(np.sum((points - (x, y)) ** 2, axis=1))]
@@ -286,7 +286,7 @@ class OracleTrack:
         return math.dist(self.nearest_wall_point(x, y), (x, y))
 
     def ray(self, x: float, y: float, angle: float) -> float:
-        """Distance to the nearest wall segment in this direction, at most RAY_RANGE."""
+        """Return the distance to the nearest wall segment in this direction, at most RAY_RANGE."""
         dx, dy = math.cos(angle), math.sin(angle)
         ox, oy = (self.wall_starts - (x, y)).T
         sx, sy = self.wall_ways.T
@@ -298,7 +298,7 @@ class OracleTrack:
 
 
 class OracleCar:
-    """One car on a track. Attributes are named as the columns of the reference runs."""
+    """One car on a track. Attributes have the names of the columns of the recorded runs."""
 
     def __init__(self, track: OracleTrack, config: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         config = config or {}
@@ -308,7 +308,7 @@ class OracleCar:
         self.reset()
 
     def reset(self) -> None:
-        """A standing start with gate 0 already taken."""
+        """Start an episode from a standing start, with gate 0 already crossed."""
         self.place(*self.track.start)
 
     def place(
@@ -323,7 +323,7 @@ class OracleCar:
         throttle: float = 0.0,
         brake: float = 0.0,
     ) -> None:
-        """A new episode that starts in this state."""
+        """Start an episode in this state."""
         self.x, self.y, self.heading = x, y, heading
         self.vx, self.vy, self.speed = vx, vy, speed
         self.steer, self.throttle, self.brake = steer, throttle, brake
@@ -337,7 +337,7 @@ class OracleCar:
         self._observe()
 
     def step(self, action: ArrayLike) -> None:
-        """One tick with a raw action of steer, throttle, brake."""
+        """Run one tick with a raw action of steer, throttle, brake."""
         steer, throttle, brake = (float(value) for value in np.asarray(action, dtype=np.float64))
         if not all(math.isfinite(value) for value in (steer, throttle, brake)):
             raise ValueError("an action is three finite numbers")
@@ -354,7 +354,7 @@ class OracleCar:
         self._meet_walls(old_x, old_y)
         self.surface = self.track.surface(self.x, self.y)
         self._count_gates(old_x, old_y)
-        self._judge(old_arc)
+        self._pay_rewards(old_arc)
         self._observe()
 
     def _follow_inputs(self, steer: float, throttle: float, brake: float) -> None:
@@ -376,7 +376,7 @@ class OracleCar:
         self.yaw_rate = wrapped(self.heading - old) / DT
 
     def _change_velocity(self, speed: float) -> None:
-        """Engine, brake and resistance along the new heading; grip across it."""
+        """Apply engine, brake and resistance along the new heading, and grip across it."""
         grip, factor = GRIP[self.surface], SPEED_FACTOR[self.surface]
         resistance = self.brake * BRAKE_FORCE + DRAG * speed**2 / factor + ROLLING_RESISTANCE
         force = self.throttle * ENGINE_FORCE * factor
@@ -413,7 +413,7 @@ class OracleCar:
         self.wall_contact = self.track.wall_distance(self.x, self.y) < WALL_NEAR
 
     def _touch(self, wall_x: float, wall_y: float) -> None:
-        """Push the car off the wall; if it was moving into it, slide, bounce and, on a hard hit, turn along it."""
+        """Push the car off the wall; if it was moving into the wall, slow it down and, on a hard hit, turn it."""
         distance = math.dist((wall_x, wall_y), (self.x, self.y))
         nx, ny = ((self.x - wall_x) / distance, (self.y - wall_y) / distance) if distance >= 1e-10 else (0.0, 1.0)
         depth = COLLISION_RADIUS - distance
@@ -459,8 +459,8 @@ class OracleCar:
         forward = move_x * along_x + move_y * along_y > 0.0
         return bool(0.0 <= on_move <= 1.0 and 0.0 <= on_gate <= 1.0 and forward)
 
-    def _judge(self, old_arc: float) -> None:
-        """The reward of this tick, and whether the episode is over."""
+    def _pay_rewards(self, old_arc: float) -> None:
+        """Set the reward of this tick and whether the episode is over."""
         length, weights = self.track.length, self.weights
         _, arc = self.track.locate(self.x, self.y)
         gained = arc - old_arc

@@ -1,4 +1,4 @@
-"""Circuits: bundled, random and a user's own."""
+"""Circuits: bundled ones, random ones, and files."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from racer_env.engine import Driver, Simulation, Track, build_track, circuits, load_circuit
 from racer_env.engine.circuit_check import check_track
-from racer_env.engine.crossings import crossing_walls
+from racer_env.engine.tables import crossing_walls
 from racer_env.errors import CircuitError
 
 REFERENCE = json.loads((Path(__file__).parent.parent / "data" / "reference_circuits.json").read_text())
@@ -17,7 +17,7 @@ SQUARE = [[-200, -200, 15], [0, -200, 15], [200, -200, 15], [200, 0, 15], [200, 
 
 
 def drive(track: Track, laps: int, limit: int = 6000) -> tuple[list[int], int, int]:
-    """Lap times of the built-in driver [ticks], and its ticks in contact with a wall and off the road."""
+    """Return the lap times of the rule-based driver [ticks], and its ticks in wall contact and off the road."""
     driver, simulation = Driver(track), Simulation(track)
     times: list[int] = []
     contacts = off_road = 0
@@ -94,7 +94,7 @@ def test_many_seeds_of_the_other_difficulties_can_be_driven(difficulty: str) -> 
 
 
 def test_a_seed_always_gives_the_same_circuit() -> None:
-    """Recorded: other machines, and later versions, must give the same points."""
+    """Compare with recorded points: other machines and later versions must give the same."""
     recorded = json.loads((Path(__file__).parent.parent / "data" / "random_circuits.json").read_text())
     for name, points in recorded.items():
         np.testing.assert_array_equal(load_circuit(name).control_points, points)
@@ -107,7 +107,7 @@ def test_seeds_and_difficulties_give_different_circuits() -> None:
     assert load_circuit("random:1").length == load_circuit("random:1:medium").length
 
 
-def test_a_circuit_of_ones_own_is_loaded_by_its_path(tmp_path: Path) -> None:
+def test_a_circuit_file_is_loaded_by_its_path(tmp_path: Path) -> None:
     track = load_circuit(write(tmp_path / "mine.json", gates=12))
     assert track.circuit is not None
     assert (track.circuit.id, track.circuit.name) == ("mine", "Mine")

@@ -1,4 +1,4 @@
-"""What a built track promises, whatever its shape, and what cannot be built."""
+"""Properties of built tracks of any shape, and input that cannot be built."""
 
 import dataclasses
 import json
@@ -19,13 +19,13 @@ LINES = ("inner", "outer", "inner_road", "outer_road")
 SQUARE = [[0.0, 0.0, 10.0], [200.0, 0.0, 10.0], [200.0, 200.0, 10.0], [0.0, 200.0, 10.0]]
 INNER_END, OUTER_END, CENTRE, DIRECTION, ARC = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), 8
 """Columns of a gate."""
-NARROWEST_WALL = 4.0
-"""From the centreline to a wall, before the wall is smoothed."""
+MIN_WALL_DISTANCE = 4.0
+"""Minimum distance from the centreline to a wall before smoothing [units]."""
 
 
 @st.composite
 def ring(draw: st.DrawFn) -> list[list[float]]:
-    """Control points around a blob, either way round."""
+    """Draw control points around a blob, in either direction."""
     corners = draw(st.integers(4, 16))
     radius, width = st.floats(120.0, 400.0), st.floats(8.0, 30.0)
     turns = [2.0 * math.pi * i / corners for i in range(corners)]
@@ -123,7 +123,7 @@ def test_walls_of_the_circuits_keep_away_from_the_road(name: str) -> None:
     for wall, road in ((track.inner, track.inner_road), (track.outer, track.outer_road)):
         to_wall = np.linalg.norm(wall[:-1] - centres, axis=1)
         to_road = np.linalg.norm(road[:-1] - centres, axis=1)
-        assert (to_wall > NARROWEST_WALL - 1.0).all()
+        assert (to_wall > MIN_WALL_DISTANCE - 1.0).all()
         assert (to_wall > to_road).all()
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from oracle import OracleCar, OracleTrack
 
 from racer_env.engine import Simulation, Track, build_track
+from tests.engine.oracle import OracleCar, OracleTrack
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ OBSERVATION = [f"obs_{i}" for i in range(14)]
 COMPONENTS = ["progress", "speed_bonus", "wall", "off_track", "backward", "stillness"]
 OUTCOME = ["reward", "wall_contact", "terminated", "truncated"]
 PLACED = ["x", "y", "heading", "vx", "vy", "speed", "steer", "throttle", "brake"]
-"""What row 0 of a run with its own start sets."""
+"""Columns that row 0 of a run with its own start sets."""
 BLOCK = 7
 """Rows of a `placed` block: the state a car is put in, and 6 ticks."""
 
@@ -105,7 +105,7 @@ def place(simulation: Simulation, car: int, row: Floats) -> None:
 
 
 def engine_row(simulation: Simulation, action: Floats) -> Floats:
-    """The state of the first car as a row of a recorded run, in double precision."""
+    """Return the state of the first car as a row of a recorded run, in double precision."""
     car = simulation.cars[0]
     observation = [
         *(car.rays / 200.0),
@@ -127,7 +127,7 @@ def as_row(action: Floats, car: Any, observation: Any, components: Any) -> Float
 
 
 def record(simulation: Simulation, actions: Floats) -> tuple[NDArray[Any], NDArray[np.float32]]:
-    """Step through (ticks, N, 3) actions; returns the states and observations of all ticks."""
+    """Step through (ticks, N, 3) actions. Returns the states and observations of all ticks."""
     states = np.zeros(actions.shape[:2], simulation.cars.dtype)
     observations = np.zeros((*actions.shape[:2], len(OBSERVATION)), np.float32)
     for tick, action in enumerate(actions):
@@ -137,7 +137,7 @@ def record(simulation: Simulation, actions: Floats) -> tuple[NDArray[Any], NDArr
 
 
 def assert_same(run: str, first_row: int, actual: Floats, expected: Floats, names: list[str], tolerance: float) -> None:
-    """Fail with the first row that differs, and the first column there."""
+    """Fail with the first row that differs, and its first such column."""
     wrong = np.argwhere(~(np.abs(actual - expected) <= tolerance))
     if len(wrong):
         row, i = wrong[0]
@@ -181,7 +181,7 @@ def test_start_and_lap_length_are_the_recorded_ones(build: Any, name: str) -> No
 @pytest.mark.parametrize("harsh", [False, True], ids=["default config", "harsh config"])
 @pytest.mark.parametrize("name", CIRCUITS)
 def test_cars_driven_together_move_exactly_as_each_alone(name: str, harsh: bool) -> None:
-    """All runs of one track and config at once, a `placed` run as 60 cars; what is short stands still at its end."""
+    """Drive all runs of one track and config at once, a `placed` run as 60 cars; short runs stand still at the end."""
     runs = [run for run in RUNS if track_of(run) == name and (driver_of(run) in HARSH_DRIVERS) == harsh]
     drives = [(run, rows) for run in runs for _, rows in episodes(run)]
     ticks = min(400, max(len(rows) for _, rows in drives) - 1)

@@ -1,4 +1,4 @@
-"""The engine, which looks only at what is near, against plain searches through everything."""
+"""The engine with its accelerators against plain searches through the whole track."""
 
 import json
 import math
@@ -12,10 +12,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from oracle import RAY_ANGLES, OracleCar, OracleTrack
 
 from racer_env.engine import Simulation, Track, build_track
 from racer_env.engine.starts import ANYWHERE
+from tests.engine.oracle import RAY_ANGLES, OracleCar, OracleTrack
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ TOLERANCE = 1e-9
 SINGLE_PRECISION = 1e-6
 RAY_RANGE = 200.0
 GRID_MARGIN = 6.0
-"""How far the engine's grid goes beyond the walls."""
+"""Margin of the engine's grid around the walls [units]."""
 
 COMPARED = [
     *("x", "y", "heading", "vx", "vy", "speed", "yaw_rate", "slip_angle", "steer", "throttle", "brake"),
@@ -41,12 +41,12 @@ QUICK_END: dict[str, dict[str, float]] = {
     },
     "episode": {"maxSteps": 4, "stillnessTimeoutTicks": 3},
 }
-"""Every reward component counts, and episodes end within a few ticks."""
+"""Config in which every reward component counts and episodes end within a few ticks."""
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How to draw a track. The seed makes its points irregular, so that no two distances are equal by symmetry."""
+class TrackShape:
+    """Description of a track. The seed makes its points irregular, so that no two distances are equal by symmetry."""
 
     shape: str
     corners: int
@@ -89,8 +89,8 @@ SHAPES = {
     "eight": "crosses itself once",
     "tangle": "crosses itself anywhere",
 }
-LAYOUTS = st.builds(
-    Layout,
+TRACK_SHAPES = st.builds(
+    TrackShape,
     shape=st.sampled_from(list(SHAPES)),
     corners=st.integers(5, 14),
     size=st.integers(100, 250),
@@ -100,11 +100,11 @@ LAYOUTS = st.builds(
 )
 
 REPEATABLE = settings(deadline=None, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate])
-"""The same tracks every time. What a seed draws does not get simpler with a smaller seed, so nothing is shrunk."""
+"""Settings that draw the same tracks every time, without shrinking: a smaller seed gives no simpler track."""
 
 
 class Places:
-    """Draws places for cars all over and around a track, and what the cars are doing there."""
+    """Draws states of cars all over and around a track."""
 
     def __init__(self, track: OracleTrack, seed: int) -> None:
         self.track = track
@@ -134,7 +134,7 @@ class Places:
         return float(x), float(y)
 
     def at_the_edge(self) -> tuple[float, float]:
-        """Within a tick of the border of the engine's grid, on either side of it."""
+        """Draw a place within a tick of the border of the engine's grid, on either side."""
         place = self.rng.uniform(self.low, self.high)
         axis = self.rng.integers(2)
         edge = self.rng.choice([self.low[axis] - GRID_MARGIN, self.high[axis] + GRID_MARGIN])
@@ -147,14 +147,14 @@ class Places:
         return float(x), float(y)
 
     def heading(self) -> float:
-        """Now and then along an axis, and beyond ±π, where hits on walls can take it."""
+        """Draw a heading, sometimes along an axis, and sometimes beyond ±π, which wall hits can cause."""
         kind = self.rng.uniform()
         if kind < 0.15:
             return float(self.rng.choice([0.0, 0.5, 1.0, -0.5]) * math.pi)
         return float(self.rng.uniform(-math.pi, math.pi) if kind < 0.8 else self.rng.uniform(-8.0, 8.0))
 
     def state(self, x: float, y: float) -> dict[str, float]:
-        """As `OracleCar.place` takes it."""
+        """Draw a state as `OracleCar.place` takes it."""
         heading = self.heading()
         speed = self.rng.choice(
             [0.0, self.rng.uniform(0.0, 3.0), self.rng.uniform(3.0, 60.0), self.rng.uniform(60.0, 160.0)]
@@ -173,7 +173,7 @@ class Places:
         }
 
     def actions(self, count: int) -> Floats:
-        """A little beyond their ranges, too."""
+        """Draw actions, also slightly out of range."""
         return self.rng.uniform((-1.2, -0.5, -1.0), (1.2, 1.5, 1.2), (count, 3))
 
 
@@ -182,31 +182,31 @@ def put(simulation: Simulation, car: int, state: dict[str, float]) -> None:
         simulation.cars[name][car] = value
 
 
-def assert_same_car(simulation: Simulation, i: int, expected: OracleCar, told: Any) -> None:
+def assert_same_car(simulation: Simulation, i: int, expected: OracleCar, context: Any) -> None:
     car = simulation.cars[i]
     for name in COMPARED:
         actual, wanted = np.asarray(car[name], dtype=np.float64), np.asarray(getattr(expected, name), dtype=np.float64)
-        assert (np.abs(actual - wanted) <= TOLERANCE).all(), f"{name} is {actual}, not {wanted}: {told}"
+        assert (np.abs(actual - wanted) <= TOLERANCE).all(), f"{name} is {actual}, not {wanted}: {context}"
     rays = car.rays / RAY_RANGE
     assert (np.abs(rays - expected.observation[:9]) <= TOLERANCE).all(), (
-        f"rays are {car.rays}, not {expected.rays}: {told}"
+        f"rays are {car.rays}, not {expected.rays}: {context}"
     )
 
 
 @settings(REPEATABLE, max_examples=12)
-@given(layout=LAYOUTS)
-def test_a_few_ticks_anywhere_on_any_track_are_those_of_brute_force(layout: Layout) -> None:
+@given(layout=TRACK_SHAPES)
+def test_a_few_ticks_anywhere_on_any_track_are_those_of_brute_force(layout: TrackShape) -> None:
     assert_ticks_are_those_of_brute_force(layout)
 
 
 @pytest.mark.slow
 @settings(REPEATABLE, max_examples=80)
-@given(layout=LAYOUTS)
-def test_a_few_ticks_on_many_more_tracks_are_those_of_brute_force(layout: Layout) -> None:
+@given(layout=TRACK_SHAPES)
+def test_a_few_ticks_on_many_more_tracks_are_those_of_brute_force(layout: TrackShape) -> None:
     assert_ticks_are_those_of_brute_force(layout)
 
 
-def assert_ticks_are_those_of_brute_force(layout: Layout) -> None:
+def assert_ticks_are_those_of_brute_force(layout: TrackShape) -> None:
     oracle = OracleTrack(layout.control_points(), layout.gates)
     places = Places(oracle, layout.seed)
     cars = [OracleCar(oracle, QUICK_END) for _ in range(14)]
@@ -226,13 +226,13 @@ def assert_ticks_are_those_of_brute_force(layout: Layout) -> None:
 
 
 @settings(REPEATABLE, max_examples=40)
-@given(layout=LAYOUTS)
-def test_any_track_is_built_as_the_formulas_say(layout: Layout) -> None:
+@given(layout=TRACK_SHAPES)
+def test_any_track_is_built_as_the_formulas_say(layout: TrackShape) -> None:
     assert_built_alike(layout.control_points(), layout.gates)
 
 
 def test_a_control_point_given_twice_builds_as_the_formulas_say() -> None:
-    points = Layout("round", 8, 120, False, 30, 5).control_points()
+    points = TrackShape("round", 8, 120, False, 30, 5).control_points()
     assert_built_alike([*points[:3], points[2], *points[3:]], 30)
 
 
@@ -244,7 +244,7 @@ def assert_built_alike(control_points: list[list[float]], gates: int) -> None:
 
 @pytest.mark.parametrize("name", CIRCUITS)
 def test_rays_and_location_on_the_circuits_are_those_of_brute_force(name: str) -> None:
-    """Cars that stand where they are put, or where a wall has pushed them."""
+    """Compare cars that stand where they are put, or where a wall has pushed them."""
     circuit = CIRCUITS[name]
     oracle = OracleTrack(circuit["control_points"], circuit["gates"])
     places = Places(oracle, 1)
@@ -262,7 +262,7 @@ def test_rays_and_location_on_the_circuits_are_those_of_brute_force(name: str) -
 
 
 def oval(radius: float, straight: float, half_width: float) -> list[list[float]]:
-    """Two half circles, some straight apart."""
+    """Return control points of two half circles with straights between them."""
     turns = np.linspace(-math.pi / 2.0, math.pi / 2.0, 7)
     right = [[straight / 2.0 + radius * math.cos(turn), radius * math.sin(turn), half_width] for turn in turns]
     return right + [[-x, -y, half_width] for x, y, _ in right]
@@ -274,7 +274,7 @@ def oval(radius: float, straight: float, half_width: float) -> list[list[float]]
 def test_rays_that_pass_an_inner_wall_on_both_sides_do_not_hide_it(
     radius: float, straight: float, half_width: float
 ) -> None:
-    """The inner wall is so slim that a car behind its end sees road to the left and to the right of it."""
+    """A car behind the end of a slim inner wall sees road to the left and to the right of it."""
     points = oval(radius, straight, half_width)
     track, oracle = build_track(points), OracleTrack(points)
     places = Places(oracle, 2)
@@ -290,12 +290,12 @@ def test_rays_that_pass_an_inner_wall_on_both_sides_do_not_hide_it(
     for i, ray in wrong[:1]:
         x, y, heading = (float(grid.cars[name][i]) for name in ("x", "y", "heading"))
         expected = oracle.ray(x, y, heading + RAY_ANGLES[ray])
-        told = f"{len(wrong)} wrong; ray {ray} from {x!r}, {y!r}, heading {heading!r}"
-        pytest.fail(f"{told} is {grid.cars.rays[i, ray]:.9f}, by brute force {expected:.9f}")
+        context = f"{len(wrong)} wrong; ray {ray} from {x!r}, {y!r}, heading {heading!r}"
+        pytest.fail(f"{context} is {grid.cars.rays[i, ray]:.9f}, by brute force {expected:.9f}")
 
 
 def drive(rng: np.random.Generator, cars: int, ticks: int) -> Iterator[Floats]:
-    """Random driving that gets somewhere: every car keeps an action for a while, mostly with the throttle open."""
+    """Yield random actions that cars hold for a while, mostly with the throttle open, so that they get somewhere."""
     actions = np.zeros((cars, 3))
     for _ in range(ticks):
         changing = rng.uniform(size=cars) < 0.05
@@ -324,6 +324,6 @@ def test_long_drives_on_the_circuits_are_the_same_with_a_grid_of_one_cell(name: 
 
 
 @settings(REPEATABLE, max_examples=6)
-@given(layout=LAYOUTS)
-def test_drives_on_any_track_are_the_same_with_a_grid_of_one_cell(layout: Layout) -> None:
+@given(layout=TRACK_SHAPES)
+def test_drives_on_any_track_are_the_same_with_a_grid_of_one_cell(layout: TrackShape) -> None:
     assert_grid_changes_nothing(build_track(layout.control_points(), layout.gates), 32, 300)

@@ -1,4 +1,4 @@
-"""What is foreseen of the centreline search, against the search itself; and the engine's own trigonometry."""
+"""The predicted centreline search against the search itself, and trigonometry against the library."""
 
 import math
 
@@ -8,23 +8,23 @@ from numpy.typing import NDArray
 
 from racer_env.engine import Track, build_track, circuits, load_circuit
 from racer_env.engine.compiled import Compiled, bind, entry
-from racer_env.engine.locate import _nearest_sample, locate, search
+from racer_env.engine.locate import locate, nearest_sample, search
 from racer_env.engine.trigonometry import arctan2, sin_cos
 
 Floats = NDArray[np.float64]
 
 POINTS = 20_000
-FARTHEST = 70.0
+MAX_OFFSET = 70.0
 
 
 @entry
 def both_ways(track: Compiled, points: Compiled, arcs: Compiled) -> None:
-    """The arcs of points as `locate` gives them, and as the search around the nearest sample does."""
+    """Set the arcs of points as `locate` gives them, and as the search around the nearest sample gives them."""
     frame = track.frame[0]
     for i in range(len(points)):
         x, y = points[i, 0], points[i, 1]
         arcs[i, 0] = locate(track, x, y)[1]
-        sample, square = _nearest_sample(track, frame, x, y)
+        sample, square = nearest_sample(track, frame, x, y)
         arc = sample * frame.length / frame.samples
         arcs[i, 1] = search(track.stretches, track.samples[sample].stretch, arc, square, frame.spacing, x, y)
 
@@ -37,7 +37,7 @@ def trigonometry(angles: Compiled, results: Compiled) -> None:
 
 
 def uneven_track(seed: int) -> Track:
-    """Control points at very different distances, two of them in the same place: joints that are far from smooth."""
+    """Build a track from control points at very different distances, two of them equal: joints are far from smooth."""
     rng = np.random.default_rng(seed)
     angles = np.sort(rng.uniform(0.0, 2.0 * math.pi, 14))
     radii = rng.uniform(60.0, 200.0, 14)
@@ -51,13 +51,13 @@ def points_around(track: Track, seed: int) -> Floats:
     arcs = rng.uniform(0.0, track.length, POINTS)
     arcs[: len(track.centreline.arcs)] = track.centreline.arcs[:POINTS]
     ways = track.centreline.tangents(arcs)
-    offsets = rng.uniform(-FARTHEST, FARTHEST, POINTS)
+    offsets = rng.uniform(-MAX_OFFSET, MAX_OFFSET, POINTS)
     offsets[::10] = 0.0
     return track.centreline.points(arcs) + offsets[:, None] * np.column_stack([-ways[:, 1], ways[:, 0]])
 
 
 @pytest.mark.parametrize("name", [circuit.id for circuit in circuits()] + ["uneven 1", "uneven 2", "uneven 3"])
-def test_what_is_foreseen_is_what_the_search_comes_to(name: str) -> None:
+def test_the_predicted_result_is_that_of_the_search(name: str) -> None:
     track = uneven_track(int(name.split()[1])) if name.startswith("uneven") else load_circuit(name)
     points = points_around(track, seed=1)
     arcs = np.zeros((POINTS, 2))
@@ -66,7 +66,7 @@ def test_what_is_foreseen_is_what_the_search_comes_to(name: str) -> None:
     assert np.minimum(apart, track.length - apart).max() < 1e-11
 
 
-def test_own_trigonometry_is_that_of_the_library() -> None:
+def test_trigonometry_agrees_with_the_library() -> None:
     quarters = np.arange(-80.0, 80.0) * math.pi / 4.0
     angles = np.concatenate([np.linspace(-7.0, 7.0, 50_001), quarters, [1e-300, 99.9, 100.1, -1e6]])
     results = np.zeros((len(angles), 3))

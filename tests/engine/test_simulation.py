@@ -15,13 +15,13 @@ def track() -> Track:
 
 
 def random_actions(ticks: int, cars: int, seed: int = 0) -> np.ndarray:
-    """Held for a while each, so that cars get somewhere and meet walls."""
+    """Return actions that are held for a while, so that cars get somewhere and hit walls."""
     drawn = np.random.default_rng(seed).uniform((-1, 0, 0), (1, 1, 0.2), (ticks // 8 + 1, cars, 3))
     return np.repeat(drawn, 8, axis=0)[:ticks]
 
 
 def differences(a: np.ndarray, b: np.ndarray) -> list[str]:
-    """Names of the columns in which some bit differs."""
+    """Return the names of the columns in which some bit differs."""
     return [name for name in a.dtype.names or () if a[name].tobytes() != b[name].tobytes()]
 
 
@@ -160,7 +160,7 @@ def test_a_car_draws_its_starts_as_if_it_were_alone(track: Track) -> None:
 
 
 def test_a_lap_counts_only_after_every_gate(track: Track) -> None:
-    """A car that starts in the middle of the lap crosses the line, but that was no lap."""
+    """A car that starts in the middle of a lap crosses the line without completing a lap."""
     driver = Driver(track)
     simulation = Simulation(track, start=Start(arc=(0.7, 0.7), speed=(50.0, 50.0)))
     times = []
@@ -265,7 +265,7 @@ def test_cars_on_several_tracks_drive_as_on_each_alone(track: Track) -> None:
                 alone[i].step(actions[i : i + 1])
         for i in range(0, 200, 7):
             assert [name for name in differences(together.cars[i : i + 1], alone[i].cars) if name != "track"] == []
-            assert (result.observations[i] == alone[i]._observations[0]).all()
+            assert (result.observations[i] == alone[i].result.observations[0]).all()
 
 
 def test_redraw_gives_each_episode_a_track_of_its_own_drawing(track: Track) -> None:

@@ -217,12 +217,12 @@ def test_the_advice_about_box2d_is_correct(monkeypatch: pytest.MonkeyPatch) -> N
     name = f"{odd_envs.__name__}:NeedsBox2D-v0"
     for options, advice in (
         ({}, 'needs Box2D, which is not installed: pip install "racer-viewer\\[games]"$'),
-        ({"cause": "libm.so: no\nsuch file"}, r"imported \(ImportError: libm.so: no such file\): install it anew$"),
+        ({"cause": "libm.so: no\nsuch file"}, r"imported \(ImportError: libm.so: no such file\): reinstall it$"),
         ({"needs": "pygame"}, "cannot make .*: pygame is not installed"),
     ):
         with pytest.raises(RacerError, match=advice):
             host.make_env(name, options)
-    monkeypatch.setattr(box2d, "NOT_FROM", sys.version_info[:2])
+    monkeypatch.setattr(box2d, "FIRST_UNSUPPORTED_PYTHON", sys.version_info[:2])
     with pytest.raises(RacerError, match=rf"for Python below 3\.{sys.version_info[1]} only: pip .* there$"):
         host.make_env(name, {})
 

@@ -15,7 +15,7 @@ import pygame
 from racer_env.engine import TICKS_PER_SECOND
 from racer_env.errors import RacerError
 from racer_viewer.agents import CHAMPION, bundled_models
-from racer_viewer.films.film import Film, FilmError, FilmProgress, check_place
+from racer_viewer.films.film import Film, FilmError, FilmProgress, check_film_path
 from racer_viewer.films.maker import FilmLook, FilmMaker
 from racer_viewer.films.writers import open_writer
 from racer_viewer.modes.circuits import circuit_of
@@ -29,7 +29,7 @@ from racer_viewer.modes.watch import WatchScreen, entrants_of, open_watch
 from racer_viewer.paths import data_folder
 from racer_viewer.replays import Replay, trace_replay
 from racer_viewer.settings import SettingsFile
-from racer_viewer.sound import SoundStage
+from racer_viewer.sound import SoundPlayer
 from racer_viewer.training.run_lock import running_learner
 from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.intents import IDLE
@@ -58,7 +58,7 @@ class LapFilm:
 def offscreen_stage(data: Path) -> AppContext:
     """For screens that nobody sees: with the user's settings, silent, and with an engine that nobody has started."""
     settings_file = SettingsFile(data)
-    return AppContext(settings_file, settings_file.load(), data, EngineWarmup(), SoundStage())
+    return AppContext(settings_file, settings_file.load(), data, EngineWarmup(), SoundPlayer())
 
 
 def film_screen(
@@ -76,11 +76,11 @@ def film_screen(
     view = view_of(screen)
     with FilmMaker(path, look) as maker:
         maker.add(view.frame())
-        while maker.moments != frames and not until():
+        while maker.added != frames and not until():
             screen.tick(IDLE)
             maker.add(view.frame())
             if frames is not None:
-                progress(maker.moments / frames)
+                progress(maker.added / frames)
         return maker.finish()
 
 
@@ -170,7 +170,7 @@ def _filmed(
             screen.showcase.restart()
             for _ in range(length):
                 screen.tick(IDLE)
-                if ticks % writer.moments_per_frame == 0:
+                if ticks % writer.frame_step == 0:
                     screen.draw(picture, 1.0)
                     writer.add(picture)
                 ticks += 1
@@ -180,7 +180,7 @@ def _filmed(
     except BaseException:
         writer.cancel()
         raise
-    return Film(place, writer.frames, writer.frames * writer.moments_per_frame / TICKS_PER_SECOND)
+    return Film(place, writer.frames, writer.frames * writer.frame_step / TICKS_PER_SECOND)
 
 
 DEFAULT_SIZE = (1280, 720)
@@ -207,7 +207,7 @@ def film_replays(options: argparse.Namespace, replays: Sequence[Replay]) -> int:
 
 
 def _prepare(options: argparse.Namespace) -> AppContext:
-    check_place(options.record)
+    check_film_path(options.record)
     prepare_engine()
     context = offscreen_stage(data_folder(options.data_dir))
     context.warmup.wait()
@@ -242,7 +242,7 @@ def _film(
             raise RacerError(f"{film}; then: {why}")
     finally:
         context.quit()
-    progress.tell(film)
+    progress.print(film)
     return 0
 
 

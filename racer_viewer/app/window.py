@@ -22,7 +22,7 @@ from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.waiting import when_ready
 from racer_viewer.runtime import write_crash_report
 from racer_viewer.settings import Settings, SettingsFile
-from racer_viewer.sound import SoundStage, open_sound
+from racer_viewer.sound import SoundPlayer, open_sound
 from racer_viewer.ui.adapter import InputAdapter
 from racer_viewer.ui.display import NoDisplayError, start_video
 from racer_viewer.ui.intents import IDLE, CloseWindow, Command, FileDrop, Intent
@@ -53,7 +53,7 @@ class App:
         settings = settings_file.load()
         self._window = self._open_window(settings)
         self._adapter = InputAdapter(settings.bindings)
-        self.sound: SoundStage = open_sound(settings.volume)
+        self.sound: SoundPlayer = open_sound(settings.volume)
         self.context = AppContext(settings_file, settings, data, EngineWarmup(), self.sound)
         self.context.on_settings_change.append(self._apply)
         self._applied = settings

@@ -39,9 +39,9 @@ def run(options: argparse.Namespace) -> int:
     check_models(options.against, MAX_RIVALS)
     bridge = bridge_address(options)
     if options.record is not None:
-        from racer_viewer.films.film import check_place
+        from racer_viewer.films.film import check_film_path
 
-        check_place(options.record)
+        check_film_path(options.record)
 
     def open_race(app: App) -> None:
         from racer_viewer.modes.circuits import circuit_of

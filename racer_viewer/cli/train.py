@@ -238,10 +238,10 @@ def _check_resume(options: argparse.Namespace, data: Path) -> Path:
 def _film_run(options: argparse.Namespace) -> int:
     """Train at the terminal, then film how the agent learned; with --attach, film a run that has ended."""
     from racer_viewer.app.offscreen import film_training, size_of
-    from racer_viewer.films.film import FilmProgress, check_place
+    from racer_viewer.films.film import FilmProgress, check_film_path
     from racer_viewer.training.run_folder import find_checkpoint, free_name
 
-    check_place(options.record)
+    check_film_path(options.record)
     data = data_folder(options.data_dir)
     if options.attach is None:
         if options.resume is not None:
@@ -255,7 +255,7 @@ def _film_run(options: argparse.Namespace) -> int:
     folder = run_folder(options.attach or options.name, data)
     with FilmProgress("Filming the training run") as progress:
         film = film_training(folder, options.record, data, size_of(options), options.seconds, progress)
-    progress.tell(film)
+    progress.print(film)
     return 0
 
 

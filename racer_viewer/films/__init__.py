@@ -1,1 +1,1 @@
-"""Films of what is driven: moments in, an MP4, a GIF or numbered PNGs out, a picture for every sixtieth of a second."""
+"""Films: recorded frames drawn in full and written as MP4, GIF or PNG files."""

@@ -1,8 +1,4 @@
-"""What a film is, and whether one can be written to a place.
-
-How far a film is, for somebody at the terminal.
-
-A file that is written beside its place."""
+"""Films: the finished file, checks of its path, and progress at the terminal."""
 
 from __future__ import annotations
 
@@ -19,18 +15,18 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from racer_env.errors import RacerError
 from racer_viewer.paths import atomic_write
 
-MOMENTS_PER_SECOND = 60
-"""Whatever the machine does."""
-ENDINGS = (".mp4", ".gif", ".png")
+SOURCE_FPS = 60
+"""Frames per second that a film is made of, however fast the machine is."""
+SUFFIXES = (".mp4", ".gif", ".png")
 
 
 class FilmError(RacerError):
-    """A film cannot be written. Nothing of it is left in its place."""
+    """A film cannot be written; no part of it is left on disk."""
 
 
 @dataclass(frozen=True)
 class Film:
-    """A film that is whole. path: of a row of PNGs the first one. frames: pictures in it."""
+    """A finished film; for PNG pictures, `path` is the first of them."""
 
     path: Path
     frames: int
@@ -44,31 +40,30 @@ def can_write_mp4() -> bool:
     return find_spec("imageio_ffmpeg") is not None
 
 
-def check_place(path: Path) -> None:
-    """Raise a `FilmError` if it is known beforehand that no film can be written there."""
-    if path.suffix.lower() not in ENDINGS:
-        raise FilmError(f"{path.name} does not say what kind of film it should be: let it end in .mp4, .gif or .png")
+def check_film_path(path: Path) -> None:
+    """Raise a `FilmError` if no film can be written to this path."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise FilmError(f"{path.name} has no known film type: use a name that ends in .mp4, .gif or .png")
     if path.suffix.lower() == ".mp4" and not can_write_mp4():
-        raise FilmError(
-            'A film in MP4 needs one more package: pip install "racer-viewer[video]" (GIF and PNG need none)'
-        )
+        raise FilmError('MP4 films need one more package: pip install "racer-viewer[video]" (GIF and PNG need none)')
     if not path.parent.is_dir():
-        raise FilmError(f"There is no folder {path.parent} to write the film {path.name} in")
+        raise FilmError(f"The folder {path.parent} for the film {path.name} does not exist")
     if not os.access(path.parent, os.W_OK):
-        raise FilmError(f"Nothing can be written in the folder {path.parent}: choose another one for {path.name}")
+        raise FilmError(f"The folder {path.parent} is not writable: choose another one for {path.name}")
     if path.is_dir():
         raise FilmError(f"{path} is a folder: choose another name for the film")
 
 
-def not_written(path: Path, error: OSError) -> FilmError:
-    """The film cannot be written, because of this."""
+def write_error(path: Path, error: OSError) -> FilmError:
+    """Return the `FilmError` for a film that could not be written."""
     return FilmError(f"The film {path} could not be written: {error.strerror or error}")
 
 
 class FilmProgress:
-    """A bar where something can move; elsewhere nothing but the line at the end. Both go to stderr.
+    """Progress of a film on stderr: a bar on a terminal, and a line at the end.
 
-    known: whether it is known beforehand how long the film will be; else the bar only shows that something goes on.
+    Parameters:
+        known: whether the length is known; if not, the bar only shows activity
     """
 
     def __init__(self, title: str = "Making the film", known: bool = True) -> None:
@@ -92,31 +87,34 @@ class FilmProgress:
         self._bar.stop()
 
     def __call__(self, share: float) -> None:
-        """So much is done, 0 to 1."""
+        """Show the part that is done, 0 to 1."""
         self._bar.update(self._task, completed=share)
 
-    def tell(self, film: Film) -> None:
-        """Where it is."""
+    def print(self, film: Film) -> None:
+        """Print the path and the length of the finished film."""
         self._console.print(str(film), soft_wrap=True, highlight=False, markup=False)
 
 
-class _DroppedError(Exception):
-    """What was written is not wanted."""
+class _DiscardedError(Exception):
+    """The file is discarded."""
 
 
-class PlacedFile:
-    """Write to `temporary`, then `place` or `drop` it: there never is a part of a file in its place."""
+class AtomicFile:
+    """A file written over a longer time: write to `temporary`, then `commit` or `discard` it.
+
+    The same as `atomic_write`, for code that is not one block.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._writing = atomic_write(path)
         self.temporary = self._writing.__enter__()
 
-    def place(self) -> Path:
+    def commit(self) -> Path:
+        """Put the file into its place."""
         self._writing.__exit__(None, None, None)
         return self.path
 
-    def drop(self) -> None:
-        """Has no effect on a file that is in its place already."""
-        reason = _DroppedError()
-        self._writing.__exit__(_DroppedError, reason, None)
+    def discard(self) -> None:
+        """Remove the temporary file; has no effect after `commit`."""
+        self._writing.__exit__(_DiscardedError, _DiscardedError(), None)

@@ -1,8 +1,4 @@
-"""What was seen while somebody drove, kept until there is time to draw it.
-
-From moments to a film: each is drawn in full, however long that takes.
-
-From a roll to a film, a little at a time."""
+"""Making films: frames recorded during a race, drawn in full later and written to a file."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from typing import NamedTuple, Self
 
 import pygame
 
-from racer_viewer.films.film import MOMENTS_PER_SECOND, Film, FilmError, not_written
+from racer_viewer.films.film import SOURCE_FPS, Film, FilmError, write_error
 from racer_viewer.films.writers import open_writer
 from racer_viewer.render.camera import Camera, Mode, View
 from racer_viewer.render.overlays import Overlays
@@ -25,65 +21,68 @@ from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import InterpolatedFrame, Snapshot, cars_between
 from racer_viewer.ui.theme import ORDINARY, Palette, Theme, fitting_scale
 
-LONGEST = 10 * 60
-"""[s]"""
-SETTLED = 5 * MOMENTS_PER_SECOND
-"""Moments after which those that are kept are left out of the search for garbage."""
+MAX_SECONDS = 10 * 60
+"""Maximum length of a clip [s]."""
+GC_FREEZE_INTERVAL = 5 * SOURCE_FPS
+"""Number of frames after which recorded frames are excluded from garbage collection."""
 
 
-class Shot(NamedTuple):
-    """A moment, where it was looked at from, and the overlays that were shown."""
+class RecordedFrame(NamedTuple):
+    """A frame as a window showed it: its snapshots, the camera's view and the overlays."""
 
-    moment: InterpolatedFrame
+    frame: InterpolatedFrame
     view: View
     shown: tuple[str, ...]
 
 
-def take_shot(moment: InterpolatedFrame, camera: Camera, size: tuple[int, int], shown: tuple[str, ...]) -> Shot:
-    """What a window of this size shows. The camera does not notice."""
-    share = 1.0 if moment.before is moment.after else moment.share
-    followed = cars_between(moment.before, moment.after, share)[moment.after.focus]
+def record_frame(
+    frame: InterpolatedFrame, camera: Camera, size: tuple[int, int], shown: tuple[str, ...]
+) -> RecordedFrame:
+    """Record what a window of this size shows; the camera is not changed."""
+    share = 1.0 if frame.before is frame.after else frame.share
+    followed = cars_between(frame.before, frame.after, share)[frame.after.focus]
     view = copy(camera).look(size, share, (float(followed["x"]), float(followed["y"])))
-    return Shot(moment, view, shown)
+    return RecordedFrame(frame, view, shown)
 
 
-class Roll:
-    """Shots, sixty for each second. They share their snapshots: a minute takes 10 MB with one car, 25 MB with eight."""
+class Clip:
+    """Recorded frames, 60 per second. They share snapshots: a minute takes 10 MB with one car, 25 MB with eight."""
 
-    def __init__(self, longest: float = LONGEST) -> None:
-        self._room = round(longest * MOMENTS_PER_SECOND)
-        self._shots: list[Shot] = []
+    def __init__(self, max_seconds: float = MAX_SECONDS) -> None:
+        self._capacity = round(max_seconds * SOURCE_FPS)
+        self._frames: list[RecordedFrame] = []
 
     def __len__(self) -> int:
-        return len(self._shots)
+        return len(self._frames)
 
-    def __getitem__(self, number: int) -> Shot:
-        return self._shots[number]
+    def __getitem__(self, number: int) -> RecordedFrame:
+        return self._frames[number]
 
     @property
     def seconds(self) -> float:
-        return len(self) / MOMENTS_PER_SECOND
+        return len(self) / SOURCE_FPS
 
     @property
     def full(self) -> bool:
-        return len(self) >= self._room
+        return len(self) >= self._capacity
 
-    def add(self, shot: Shot) -> None:
-        """Nothing more goes onto a full one."""
+    def add(self, frame: RecordedFrame) -> None:
+        """Append a frame; has no effect on a full clip."""
         if self.full:
             return
-        self._shots.append(shot)
-        if len(self) % SETTLED == 0:
-            gc.freeze()  # looking through minutes of snapshots again would hold up a frame of the race
+        self._frames.append(frame)
+        if len(self) % GC_FREEZE_INTERVAL == 0:
+            gc.freeze()  # a collection that visits minutes of snapshots would delay a frame of the race
 
 
 @dataclass(frozen=True)
 class FilmLook:
-    """How a film looks, in pixels and colours.
+    """Appearance of a film.
 
-    shown: overlays, and what the scene shows besides cars, by their names in the settings.
-    letters: their size as the user wants it, times what fits the film.
-    camera: where it looks from, if nobody says so with each moment.
+    Attributes:
+        shown: overlays and parts of the scene, by their names in the settings
+        letters: text size chosen by the user, relative to the one that fits the film
+        camera: camera mode for frames without a view of their own
     """
 
     size: tuple[int, int] = (1280, 720)
@@ -98,23 +97,27 @@ class FilmLook:
 
 
 class FilmMaker:
-    """Draws moments and writes them; frame k is moment k. After an error nothing is left of the film."""
+    """Draws frames, 60 per second, and writes them to a film. After an error no part of the film is left on disk.
+
+    Attributes:
+        added: number of frames added
+        picture: the frame that was drawn last
+    """
 
     def __init__(self, path: Path, look: FilmLook) -> None:
         self.path = path
-        self.moments = 0
+        self.added = 0
         self._look = look
         theme = look.theme()
         self._scene, self._overlays = Scene(theme, patient=True), Overlays(theme, patient=True)
-        self._camera = _ToldCamera(look.camera)
+        self._camera = _FilmCamera(look.camera)
         self._scene.camera = self._camera
         self._last: Snapshot | None = None
         try:
             self._writer = open_writer(path, look.size)
         except OSError as error:
-            raise not_written(path, error) from error
+            raise write_error(path, error) from error
         self.picture = pygame.Surface(self._writer.size, depth=32)
-        """The last one that was drawn."""
 
     def __enter__(self) -> Self:
         return self
@@ -122,136 +125,139 @@ class FilmMaker:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self.cancel()
 
-    def add(self, moment: InterpolatedFrame, view: View | None = None, shown: tuple[str, ...] | None = None) -> None:
-        """The next sixtieth of a second, seen by the film's own camera unless there is a view of it.
+    def add(self, frame: InterpolatedFrame, view: View | None = None, shown: tuple[str, ...] | None = None) -> None:
+        """Draw the next frame.
 
-        shown: other overlays than those of the look, at this moment.
+        Parameters:
+            view: view of the frame; that of the film's own camera if None
+            shown: overlays of this frame; those of the look if None
         """
-        with self._nothing_left_after_errors():
-            if moment.after is not self._last:
-                self._scene.tick(moment.after)
-                self._overlays.tick(moment.after)
-                self._last = moment.after
-            if self.moments % self._writer.moments_per_frame == 0:
-                self._camera.told = view
-                self._draw(moment, self._look.shown if shown is None else shown)
+        with self._cancel_on_error():
+            if frame.after is not self._last:
+                self._scene.tick(frame.after)
+                self._overlays.tick(frame.after)
+                self._last = frame.after
+            if self.added % self._writer.frame_step == 0:
+                self._camera.fixed = view
+                self._draw(frame, self._look.shown if shown is None else shown)
                 self._writer.add(self.picture)
-        self.moments += 1
+        self.added += 1
 
     def end(self) -> None:
-        """No more moments will come. What is still to be written may take a while, until `ended`."""
-        with self._nothing_left_after_errors():
-            if not self.moments:
-                raise FilmError(f"The film {self.path} was not written: there is nothing in it")
+        """Complete the film after the last frame; this may go on in the background until `ended`."""
+        with self._cancel_on_error():
+            if not self.added:
+                raise FilmError(f"The film {self.path} was not written: it has no frames")
             self._writer.end()
 
     @property
     def ended(self) -> bool:
-        """Whether `finish` has nothing to wait for any more."""
+        """True when `finish` returns at once."""
         return self._writer.ended
 
     def finish(self) -> Film:
-        """Wait until everything is written, and put the film in its place."""
+        """Wait until everything is written and move the film into place."""
         self.end()
-        with self._nothing_left_after_errors():
+        with self._cancel_on_error():
             place = self._writer.finish()
         frames = self._writer.frames
-        return Film(place, frames, frames * self._writer.moments_per_frame / MOMENTS_PER_SECOND)
+        return Film(place, frames, frames * self._writer.frame_step / SOURCE_FPS)
 
     def cancel(self) -> None:
-        """Nothing is left of it, unless it is finished."""
+        """Remove everything that was written; has no effect after `finish`."""
         self._writer.cancel()
 
-    def _draw(self, moment: InterpolatedFrame, shown: tuple[str, ...]) -> None:
+    def _draw(self, frame: InterpolatedFrame, shown: tuple[str, ...]) -> None:
         options = SceneOptions(rays="rays" in shown, gates="gates" in shown, names="names" in shown)
-        self._scene.draw(self.picture, moment.before, moment.after, moment.share, options)
-        self._overlays.draw(self.picture, moment.after, shown, self._look.units)
+        self._scene.draw(self.picture, frame.before, frame.after, frame.share, options)
+        self._overlays.draw(self.picture, frame.after, shown, self._look.units)
 
     @contextmanager
-    def _nothing_left_after_errors(self) -> Iterator[None]:
-        """Whatever it is that goes wrong; that a file cannot be written is told as a `FilmError`."""
+    def _cancel_on_error(self) -> Iterator[None]:
+        """Cancel the film on any error; raise a `FilmError` in place of an OSError."""
         try:
             yield
         except BaseException as error:
             self.cancel()
             if isinstance(error, OSError):
-                raise not_written(self.path, error) from error
+                raise write_error(self.path, error) from error
             raise
 
 
-class _ToldCamera(Camera):
-    """Looks where it is told to, else where it would by itself."""
+class _FilmCamera(Camera):
+    """A camera with an optional fixed view."""
 
     def __init__(self, mode: Mode) -> None:
         super().__init__()
         self.mode = mode
-        self.told: View | None = None
+        self.fixed: View | None = None
 
     def look(self, size: tuple[int, int], share: float = 1.0, place: tuple[float, float] | None = None) -> View:
-        """A view of a window of another size shows the same, larger or smaller."""
-        if self.told is None:
+        """Return the fixed view scaled to the film's size, or the camera's own view."""
+        if self.fixed is None:
             return super().look(size, share, place)
-        self._view = replace(self.told, scale=self.told.scale * size[1] / self.told.size[1], size=size)
+        self._view = replace(self.fixed, scale=self.fixed.scale * size[1] / self.fixed.size[1], size=size)
         return self._view
 
 
-class Development:
-    """Can be left and taken up again. If it is interrupted in the middle of a picture it begins anew.
+class FilmExport:
+    """Turns a clip into a film, one frame per `step`. After an interruption within a frame it starts again.
 
-    over: there is a film now, or there will be none.
+    Attributes:
+        over: True when the film is finished, cancelled or cannot be written
     """
 
-    def __init__(self, roll: Roll, path: Path, look: FilmLook) -> None:
+    def __init__(self, clip: Clip, path: Path, look: FilmLook) -> None:
         self.path = path
         self.over = False
-        self._roll, self._look = roll, look
+        self._clip, self._look = clip, look
         self._maker: FilmMaker | None = None
 
     @property
     def done(self) -> int:
-        """Moments that are drawn."""
-        return self._maker.moments if self._maker is not None else 0
+        """Number of frames drawn."""
+        return self._maker.added if self._maker is not None else 0
 
     @property
     def total(self) -> int:
-        """Moments on the roll."""
-        return len(self._roll)
+        """Number of frames of the clip."""
+        return len(self._clip)
 
     @property
     def size(self) -> tuple[int, int]:
-        """Of the film, about [px]."""
+        """Size of the film, which the writer may reduce by a pixel [px]."""
         return self._look.size
 
     @property
     def picture(self) -> pygame.Surface | None:
-        """The last one of the film."""
+        """The frame that was drawn last."""
         return self._maker.picture if self._maker is not None else None
 
     def step(self) -> Film | None:
-        """Draw one more moment; when all are drawn, the film as soon as it is in its place."""
-        with self._given_up_after_errors():
-            maker = self._begun()
-            if maker.moments < self.total:
-                maker.add(*self._roll[maker.moments])
+        """Draw one more frame; after the last one, return the film as soon as it is written."""
+        with self._over_after_film_error():
+            maker = self._start()
+            if maker.added < self.total:
+                maker.add(*self._clip[maker.added])
                 return None
             maker.end()
             return self._end(maker) if maker.ended else None
 
     def finish(self, progress: Callable[[float], None]) -> Film:
-        """All the rest at once; `progress` is told the part that is done."""
+        """Draw all remaining frames and return the film; `progress` gets the part that is done."""
         while self.done < self.total:
             self.step()
             progress(self.done / self.total)
-        with self._given_up_after_errors():
-            return self._end(self._begun())
+        with self._over_after_film_error():
+            return self._end(self._start())
 
     def cancel(self) -> None:
-        """Nothing is left of it."""
+        """Remove everything that was written."""
         self.over = True
         if self._maker is not None:
             self._maker.cancel()
 
-    def _begun(self) -> FilmMaker:
+    def _start(self) -> FilmMaker:
         if self._maker is None:
             self._maker = FilmMaker(self.path, self._look)
         return self._maker
@@ -262,8 +268,8 @@ class Development:
         return film
 
     @contextmanager
-    def _given_up_after_errors(self) -> Iterator[None]:
-        """A film that cannot be written will not be written later either; all else is an interruption."""
+    def _over_after_film_error(self) -> Iterator[None]:
+        """Mark the export as over if the film cannot be written; start again after any other error."""
         try:
             yield
         except BaseException as error:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pygame
 
-from racer_viewer.films.film import Film, FilmError, FilmProgress, can_write_mp4, check_place
-from racer_viewer.films.maker import Development, FilmLook, Roll, take_shot
-from racer_viewer.films.writers import fitting_size
+from racer_viewer.films.film import Film, FilmError, FilmProgress, can_write_mp4, check_film_path
+from racer_viewer.films.maker import Clip, FilmExport, FilmLook, record_frame
+from racer_viewer.films.writers import gif_size
 from racer_viewer.modes.race_view import RaceView
 from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen
 from racer_viewer.paths import free_path
@@ -31,17 +31,17 @@ RECORD_KEY = key_name(FIXED_BINDINGS[Command.RECORD][0])
 class FilmRecorder:
     """Records the view of one screen at a time, the one that was on top when recording began.
 
-    roll: frames recorded so far; None while nothing is recorded.
+    clip: frames recorded so far; None while nothing is recorded.
     """
 
     def __init__(self, app: AppContext) -> None:
         self._app = app
-        self.roll: Roll | None = None
-        self._developments: list[Development] = []
+        self.clip: Clip | None = None
+        self._exports: list[FilmExport] = []
 
     @property
     def recording(self) -> bool:
-        return self.roll is not None
+        return self.clip is not None
 
     def toggle(self, size: tuple[int, int]) -> None:
         """Start or stop recording, in a window of this size [px]."""
@@ -63,71 +63,71 @@ class FilmRecorder:
     def _start(self, screen: Screen, view: RaceView, size: tuple[int, int], path: Path | None = None) -> None:
         try:
             self._path = path or _new_path(self._app.data / "films")
-            check_place(self._path)
+            check_film_path(self._path)
         except (FilmError, OSError) as error:
             self._app.push(MessageScreen(self._app, NO_FILM, str(error)))
             return
-        self._screen, self._view, self._size, self.roll = screen, view, size, Roll()
-        self._take(self.roll)
+        self._screen, self._view, self._size, self.clip = screen, view, size, Clip()
+        self._take(self.clip)
         self._app.notify(f"Recording: press {RECORD_KEY} again to make the film")
 
     def after_tick(self, ticked: Screen) -> None:
-        """Record the tick of a screen; the film is made when the roll is full or the screen is gone."""
-        self._developments = [each for each in self._developments if not each.over]
-        roll = self.roll
-        if roll is None:
+        """Record the tick of a screen; the film is made when the clip is full or the screen is gone."""
+        self._exports = [each for each in self._exports if not each.over]
+        clip = self.clip
+        if clip is None:
             return
         if ticked is self._screen:
-            self._take(roll)
-            if roll.full:
+            self._take(clip)
+            if clip.full:
                 self._develop()
-                self._app.notify(f"A film has at most {roll.seconds / 60:.0f} minutes")
+                self._app.notify(f"A film has at most {clip.seconds / 60:.0f} minutes")
         elif self._screen not in self._app.screens:
             self._develop()
 
     def draw(self, surface: pygame.Surface) -> None:
         """Draw a red dot and the recorded time over everything."""
-        if self.roll is not None:
-            _draw_sign(surface, self._app.theme, self.roll.seconds)
+        if self.clip is not None:
+            _draw_sign(surface, self._app.theme, self.clip.seconds)
 
     def close(self) -> None:
         """Finish all films after the window was closed, with a progress bar in the terminal."""
-        if self.roll is not None:
-            self._developments.append(self._development(self.roll))
-            self.roll = None
+        if self.clip is not None:
+            self._exports.append(self._export(self.clip))
+            self.clip = None
         problem: FilmError | None = None
-        for development in self._developments:
-            if not development.over:
+        for export in self._exports:
+            if not export.over:
                 try:
                     with FilmProgress() as progress:
-                        film = development.finish(progress)
-                    progress.tell(film)
+                        film = export.finish(progress)
+                    progress.print(film)
                 except FilmError as error:
                     problem = error
         if problem is not None:
             raise problem
 
-    def _take(self, roll: Roll) -> None:
-        roll.add(take_shot(self._view.frame(), self._view.camera, self._size, self._app.settings.overlays))
+    def _take(self, clip: Clip) -> None:
+        clip.add(record_frame(self._view.frame(), self._view.camera, self._size, self._app.settings.overlays))
 
     def _develop(self) -> None:
-        roll, self.roll = self.roll, None
-        if roll is not None:
+        clip, self.clip = self.clip, None
+        if clip is not None:
             self._app.notice_ticks = 0
-            development = self._development(roll)
-            self._developments.append(development)
-            self._app.push(FilmScreen(self._app, development))
+            export = self._export(clip)
+            self._exports.append(export)
+            self._app.push(FilmScreen(self._app, export))
 
-    def _development(self, roll: Roll) -> Development:
+    def _export(self, clip: Clip) -> FilmExport:
         settings = self._app.settings
         look = FilmLook(
-            size=fitting_size(self._size) if self._path.suffix.lower() == ".gif" else self._size,
+            size=gif_size(self._size) if self._path.suffix.lower() == ".gif" else self._size,
             shown=settings.overlays,
             units=settings.units,
             palette=self._app.theme.palette,
             letters=settings.ui_scale,
         )
-        return Development(roll, self._path, look)
+        return FilmExport(clip, self._path, look)
 
 
 class FilmScreen(Screen):
@@ -135,9 +135,9 @@ class FilmScreen(Screen):
 
     see_through = True
 
-    def __init__(self, app: AppContext, development: Development) -> None:
+    def __init__(self, app: AppContext, export: FilmExport) -> None:
         super().__init__(app)
-        self.development = development
+        self.export = export
         self._shown = False
         """Whether the window has drawn the progress since the last work."""
 
@@ -146,7 +146,7 @@ class FilmScreen(Screen):
 
     def handle(self, intent: Intent) -> None:
         if intent == Command.BACK:
-            self.development.cancel()
+            self.export.cancel()
             self.app.pop()
             self.app.notify("Film cancelled; no file was written")
 
@@ -157,9 +157,9 @@ class FilmScreen(Screen):
         self._shown = False
         end = time.perf_counter() + TIME_BUDGET
         try:
-            film = self.development.step()
-            while film is None and time.perf_counter() < end and self.development.done < self.development.total:
-                film = self.development.step()
+            film = self.export.step()
+            while film is None and time.perf_counter() < end and self.export.done < self.export.total:
+                film = self.export.step()
         except FilmError as error:
             self.app.pop()
             self.app.push(MessageScreen(self.app, NO_FILM, str(error)))
@@ -170,21 +170,21 @@ class FilmScreen(Screen):
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         self._shown = True
-        theme, development = self.app.theme, self.development
+        theme, export = self.app.theme, self.export
         surface.blit(shade(surface.get_size(), 225), (0, 0))
         x, y = surface.get_width() // 2, theme.px(2.2 * MARGIN)
         title = theme.text("Making the film", TEXT_LARGE)
         surface.blit(title, title.get_rect(midtop=(x, y)))
         y += title.get_height() + theme.px(MARGIN)
         y = self._draw_preview(surface, x, y) + theme.px(MARGIN)
-        width, share = theme.px(PREVIEW_WIDTH), development.done / development.total
+        width, share = theme.px(PREVIEW_WIDTH), export.done / export.total
         draw_progress_bar(surface, theme, (x, y + theme.px(BAR_HEIGHT) // 2), width, share)
         y += theme.px(BAR_HEIGHT) + theme.px(MARGIN)
-        drawn = development.done < development.total
-        line = f"{development.done} of {development.total} frames" if drawn else "Writing the last frames"
+        drawn = export.done < export.total
+        line = f"{export.done} of {export.total} frames" if drawn else "Writing the last frames"
         for words, size, colour in (
             (line, TEXT, theme.palette.text),
-            (str(development.path), TEXT_SMALL, theme.palette.faint),
+            (str(export.path), TEXT_SMALL, theme.palette.faint),
         ):
             text = theme.text(theme.truncate(words, surface.get_width() - 2 * theme.px(MARGIN), size), size, colour)
             surface.blit(text, text.get_rect(midtop=(x, y)))
@@ -193,8 +193,8 @@ class FilmScreen(Screen):
 
     def _draw_preview(self, surface: pygame.Surface, x: int, y: int) -> int:
         """Draw the last film frame at reduced size; returns its lower edge [px]."""
-        theme, picture = self.app.theme, self.development.picture
-        width, height = self.development.size
+        theme, picture = self.app.theme, self.export.picture
+        width, height = self.export.size
         frame = pygame.Rect(0, 0, theme.px(PREVIEW_WIDTH), round(theme.px(PREVIEW_WIDTH) * height / width))
         frame.midtop = x, y
         pygame.draw.rect(surface, theme.palette.line, frame.inflate(2, 2), 1)

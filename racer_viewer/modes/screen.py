@@ -36,7 +36,7 @@ from racer_viewer.ui.theme import (
 if TYPE_CHECKING:
     from racer_viewer.modes.race_view import RaceView
     from racer_viewer.replays.records import Records
-    from racer_viewer.sound import Effect, SoundStage
+    from racer_viewer.sound import Effect, SoundPlayer
     from racer_viewer.warmup import EngineWarmup
 
 ALL_KEYS: Key = ("F1", "all keys")
@@ -152,7 +152,7 @@ class AppContext:
     settings: Settings
     data: Path
     warmup: EngineWarmup
-    sound: SoundStage
+    sound: SoundPlayer
     bridge: BridgeAddress | None = None
     """Where cars are driven; None is in this process."""
     theme: Theme = field(default_factory=Theme)

@@ -1,8 +1,7 @@
-"""What there is to play. Needs no numpy, so that it loads fast.
+"""The sound of a driven car: which loops play, and how loud. Pure logic without numpy, so that it loads fast.
 
-How fast the engine turns: a gearbox for the ear, since the simulation has none. Needs no numpy, so it loads fast.
-
-What is to be heard of a driven car: which loops, how loud. Pure logic: the mixer and the tests both play by it."""
+The simulation has no gears; a gearbox here makes the engine sound as if it had.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 RATE = 48_000
-"""Samples per second: what most devices have, so nothing is resampled."""
+"""Sample rate [Hz]; most devices use it, so nothing is resampled."""
 
 Effect = Literal["move", "accept", "back", "beep", "go", "gate", "lap", "record", "wall"]
-"""Plays once: a choice in a menu moves, is accepted, is left; 3-2-1, GO; a gate, a lap, a record; a wall is hit."""
+"""Sounds that play once: menu choice moved, accepted or left; countdown, GO; gate, lap, record; wall hit."""
 
 LoopKind = Literal["body", "load", "tyres", "rumble", "scrape", "wind"]
 
 
 class Loop(NamedTuple):
-    """Sounds on and on. `body` and `load` are the engine and its bite when it pulls, a pair for each band of revs."""
+    """A sound that repeats; `body` and `load` are the engine's layers, a pair for each band of revs."""
 
     kind: LoopKind
     band: int = 0
@@ -31,28 +30,28 @@ TYRES, RUMBLE, SCRAPE, WIND = Loop("tyres"), Loop("rumble"), Loop("scrape"), Loo
 
 
 TOP_SPEEDS = (30.0, 43.0, 61.0, 87.0, 122.0, 172.0)
-"""Of each gear, where the engine turns at its limit [units/s]. At top speed, 160, there is a little left."""
+"""Speed of each gear at the rev limit [units/s]; the car's top speed of 160 is just below the last."""
 SHIFT_UP_AT = 0.97
 SHIFT_DOWN_AT = 0.85
-"""Share of the top speed of a gear where the next is taken, and of the gear below where that is taken again."""
+"""Parts of a gear's top speed: above the first the car shifts up, below the second it shifts down to that gear."""
 
 IDLE = 0.27
 REVVING = 0.38
-"""Revs at rest, and how much full throttle adds there while the clutch slips."""
-LABOUR = 1.4
-MOST_LABOUR = 0.1
-"""What a slip angle costs in revs [1/rad], and where that ends [rad]: bends can be heard on a car at its top speed."""
+"""Revs at rest, and revs that full throttle adds while the clutch slips; parts of the limit."""
+SLIP_REV_LOSS = 1.4
+MAX_LOSS_SLIP = 0.1
+"""Loss of revs per slip angle [1/rad], up to this slip angle [rad]; makes bends audible at top speed."""
 
 FIRING_AT_LIMIT = 390.0
-"""Ignitions per second at the limit [Hz]: the pitch that is heard. Revs are shares of that."""
+"""Ignitions per second at the rev limit [Hz]: the audible pitch. Revs are parts of it."""
 BANDS = 40
 LOWEST_BAND, HIGHEST_BAND = 0.25, 1.0
-"""Revs of the first and the last engine loop; each is 3.6 % above the one before, half a semitone."""
+"""Revs of the first and the last engine loop; each is 3.6 %, about half a semitone, above the one before."""
 _BANDS_PER_E = (BANDS - 1) / math.log(HIGHEST_BAND / LOWEST_BAND)
 
 
 def gear_at(speed: float, gear: int) -> int:
-    """The gear, from 0, after `gear` at this speed [units/s]."""
+    """Return the gear, from 0, that follows `gear` at this speed [units/s]."""
     while gear < len(TOP_SPEEDS) - 1 and speed > SHIFT_UP_AT * TOP_SPEEDS[gear]:
         gear += 1
     while gear > 0 and speed < SHIFT_DOWN_AT * TOP_SPEEDS[gear - 1]:
@@ -61,57 +60,61 @@ def gear_at(speed: float, gear: int) -> int:
 
 
 def revs_at(speed: float, gear: int, throttle: float, slip_angle: float) -> float:
-    """Revs as a share of the limit. From a standstill the clutch slips: the throttle decides, then the wheels."""
+    """Return the revs as a part of the limit: set by the throttle while the clutch slips, then by the wheels."""
     clutch = IDLE + REVVING * throttle
-    wheels = speed / TOP_SPEEDS[gear] * (1.0 - LABOUR * min(slip_angle, MOST_LABOUR))
+    wheels = speed / TOP_SPEEDS[gear] * (1.0 - SLIP_REV_LOSS * min(slip_angle, MAX_LOSS_SLIP))
     return min(1.0, max(wheels, clutch if gear == 0 else IDLE))
 
 
 def band_revs(band: int) -> float:
-    """Revs of an engine loop."""
+    """Return the revs of an engine loop."""
     return LOWEST_BAND * math.exp(band / _BANDS_PER_E)
 
 
 def place_in_bands(revs: float) -> float:
-    """The number of the engine loop that sounds so, with a fraction if it lies between two."""
+    """Return the number of the engine loop for these revs, with a fraction between two loops."""
     place = math.log(max(revs, LOWEST_BAND) / LOWEST_BAND) * _BANDS_PER_E
     return min(place, BANDS - 1.0)
 
 
 FADE = 0.08
-"""From one engine loop to the next [s]: shorter is heard as steps, longer as two engines."""
+"""Crossfade from one engine loop to the next [s]; shorter sounds like steps, longer like two engines."""
 BAND_REACH = 0.6
-"""How far the revs go from the middle of a band, in bands, before another takes over."""
+"""Distance of the revs from the middle of a band at which another band takes over [bands]."""
 REVS_LAG, LOAD_LAG, NOISE_LAG, PRESENCE_LAG = 0.05, 0.06, 0.07, 0.06
-"""How slowly revs, throttle, noises, and everything at the beginning, come and go [s]."""
+"""Time constants of revs, load, noises, and of everything at the start of a drive [s]."""
 SHIFT_CUT = 0.12
-"""The engine pulls nothing while its revs are so far above those of the new gear."""
+"""Excess of the revs over those of the new gear at which the engine is without load."""
 COASTING = 0.5
-"""Loudness of an engine that pulls nothing."""
+"""Loudness of an engine without load, against full load."""
 AT_IDLE = 0.55
-"""Loudness of an engine at its lowest revs, against the limit."""
+"""Loudness of an engine at its lowest revs, against the rev limit."""
 SQUEAL_FROM, SQUEAL_FULL = 0.012, 0.16
-"""Slip angles where tyres begin to be heard, and where they get no louder [rad]. Good drivers keep below 0.05."""
+"""Slip angles at which tyres become audible, and are at their loudest [rad]; good drivers stay below 0.05."""
 SQUEAL_SPEED, RUMBLE_SPEED, SCRAPE_SPEED, WIND_SPEED = 30.0, 70.0, 60.0, 160.0
-"""From where on the speed makes a noise no louder [units/s]."""
+"""Speeds at which the noises are at their loudest [units/s]."""
 GRIPS = (1.0, 0.25, 0.6)
-"""How tyres squeal on road, runoff and shoulder, by surface code."""
+"""Loudness of squealing tyres on road, runoff and shoulder, by surface code."""
 ROUGHNESS = (0.0, 1.0, 0.55)
-"""How road, runoff and shoulder rumble."""
+"""Loudness of the rumble of road, runoff and shoulder, by surface code."""
 HARD_HIT, FAST_HIT = 40.0, 200.0
-"""Loss of speed at a wall that makes the loudest hit, and speed that would [units/s]: much of the loss comes later."""
-SOFTEST_HIT = 0.3
+"""Loss of speed, and speed, of the loudest wall hit [units/s]; part of the loss follows in later ticks."""
+MIN_HIT = 0.3
 SILENT = 0.004
-"""What is below is not played: the mixer has 255 steps."""
-STILL_AT_WALL = 0.25
-"""A car that leaves the wall for less than this is still at it [s]: one hit, not many."""
+"""Gain below which a loop is not played; the mixer has 255 steps."""
+MIN_HIT_INTERVAL = 0.25
+"""Minimum time without contact between two hits of a wall [s]."""
 
 
 @dataclass(frozen=True)
 class CarSound:
-    """What there is to hear of a car at one tick.
+    """State of a car at one tick that can be state.
 
-    speed [units/s], throttle 0 to 1, slip angle [rad], surface code as in the engine's car.
+    Attributes:
+        speed: speed [units/s]
+        throttle: throttle, 0 to 1
+        slip_angle: slip angle [rad]
+        surface: surface code of the engine
     """
 
     speed: float
@@ -122,7 +125,7 @@ class CarSound:
 
 
 def car_sound(car: Mapping[str, Any]) -> CarSound:
-    """From a car's row, or from anything else that gives its columns by name."""
+    """Return the sound state of a car row, or of any mapping with its columns."""
     return CarSound(
         float(car["speed"]),
         float(car["throttle"]),
@@ -133,13 +136,16 @@ def car_sound(car: Mapping[str, Any]) -> CarSound:
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What sounds now; from here it moves on smoothly.
+class SoundState:
+    """State of a car's sound, which changes smoothly.
 
-    revs: share of the engine's limit. load: how hard it pulls, 0 to 1.
-    band, next_band, fade: the engine loop that goes, the one that comes, and how far that has got, 0 to 1.
-    presence: of everything, 0 to 1; it grows when a drive begins. hit: loudness of a hit in this very tick, else 0.
-    since_wall: how long ago the car touched a wall [s].
+    Attributes:
+        revs: revs as a part of the limit
+        load: load of the engine, 0 to 1
+        band, next_band, fade: engine loop that fades out, the one that fades in, and the progress, 0 to 1
+        presence: gain of everything, 0 to 1; rises at the start of a drive
+        since_wall: time since the car touched a wall [s]
+        hit: loudness of a hit in this tick, else 0
     """
 
     revs: float = IDLE
@@ -154,60 +160,60 @@ class Heard:
     scrape: float = 0.0
     wind: float = 0.0
     speed: float = 0.0
-    since_wall: float = STILL_AT_WALL
+    since_wall: float = MIN_HIT_INTERVAL
     hit: float = 0.0
 
 
-def beginning(car: CarSound) -> Heard:
-    """Silence from which the sound of a car rises that is already on its way."""
+def initial_state(car: CarSound) -> SoundState:
+    """Return the silent state from which the sound of a moving car rises."""
     gear = gear_at(car.speed, 0)
     revs = revs_at(car.speed, gear, car.throttle, car.slip_angle)
     band = round(place_in_bands(revs))
-    return Heard(revs=revs, gear=gear, load=car.throttle, band=band, next_band=band, speed=car.speed)
+    return SoundState(revs=revs, gear=gear, load=car.throttle, band=band, next_band=band, speed=car.speed)
 
 
-def listen(heard: Heard, car: CarSound, seconds: float) -> Heard:
-    """What sounds a moment later, when the car does this."""
-    gear = gear_at(car.speed, heard.gear)
+def advance(state: SoundState, car: CarSound, seconds: float) -> SoundState:
+    """Return the state after some time with the car as given."""
+    gear = gear_at(car.speed, state.gear)
     wanted = revs_at(car.speed, gear, car.throttle, car.slip_angle)
-    revs = _towards(heard.revs, wanted, seconds, REVS_LAG)
+    revs = _towards(state.revs, wanted, seconds, REVS_LAG)
     pull = car.throttle * max(0.0, 1.0 - max(0.0, revs - wanted) / SHIFT_CUT)
-    band, next_band, fade = _bands(heard, revs, seconds)
+    band, next_band, fade = _bands(state, revs, seconds)
     tyres, rumble, scrape, wind = _noises(car)
-    return Heard(
+    return SoundState(
         revs=revs,
         gear=gear,
-        load=_towards(heard.load, pull, seconds, LOAD_LAG),
+        load=_towards(state.load, pull, seconds, LOAD_LAG),
         band=band,
         next_band=next_band,
         fade=fade,
-        presence=_towards(heard.presence, 1.0, seconds, PRESENCE_LAG),
-        tyres=_towards(heard.tyres, tyres, seconds, NOISE_LAG),
-        rumble=_towards(heard.rumble, rumble, seconds, NOISE_LAG),
-        scrape=_towards(heard.scrape, scrape, seconds, NOISE_LAG),
-        wind=_towards(heard.wind, wind, seconds, NOISE_LAG),
+        presence=_towards(state.presence, 1.0, seconds, PRESENCE_LAG),
+        tyres=_towards(state.tyres, tyres, seconds, NOISE_LAG),
+        rumble=_towards(state.rumble, rumble, seconds, NOISE_LAG),
+        scrape=_towards(state.scrape, scrape, seconds, NOISE_LAG),
+        wind=_towards(state.wind, wind, seconds, NOISE_LAG),
         speed=car.speed,
-        since_wall=0.0 if car.wall_contact else heard.since_wall + seconds,
-        hit=_hit(heard, car),
+        since_wall=0.0 if car.wall_contact else state.since_wall + seconds,
+        hit=_hit(state, car),
     )
 
 
-def loop_levels(heard: Heard) -> dict[Loop, float]:
-    """Every loop that sounds and its gain, 0 to 1; the two of a crossfade have the power of one."""
+def loop_levels(state: SoundState) -> dict[Loop, float]:
+    """Return the gain of every audible loop, 0 to 1; the two loops of a crossfade have the power of one."""
     gains: dict[Loop, float] = {}
-    loudness = heard.presence * (COASTING + (1.0 - COASTING) * heard.load)
-    loudness *= AT_IDLE + (1.0 - AT_IDLE) * heard.revs
-    angle = heard.fade * math.pi / 2.0
-    for band, share in ((heard.band, math.cos(angle)), (heard.next_band, math.sin(angle))):
+    loudness = state.presence * (COASTING + (1.0 - COASTING) * state.load)
+    loudness *= AT_IDLE + (1.0 - AT_IDLE) * state.revs
+    angle = state.fade * math.pi / 2.0
+    for band, share in ((state.band, math.cos(angle)), (state.next_band, math.sin(angle))):
         gains[Loop("body", band)] = loudness * share
-        gains[Loop("load", band)] = loudness * share * heard.load
+        gains[Loop("load", band)] = loudness * share * state.load
     for loop, gain in (
-        (TYRES, heard.tyres),
-        (RUMBLE, heard.rumble),
-        (SCRAPE, heard.scrape),
-        (WIND, heard.wind),
+        (TYRES, state.tyres),
+        (RUMBLE, state.rumble),
+        (SCRAPE, state.scrape),
+        (WIND, state.wind),
     ):
-        gains[loop] = gain * heard.presence
+        gains[loop] = gain * state.presence
     return {loop: gain for loop, gain in gains.items() if gain >= SILENT}
 
 
@@ -215,22 +221,22 @@ def _towards(value: float, target: float, seconds: float, lag: float) -> float:
     return value + (target - value) * (1.0 - math.exp(-seconds / lag))
 
 
-def _bands(heard: Heard, revs: float, seconds: float) -> tuple[int, int, float]:
-    """Band, next band, fade. A fade is finished before another begins; at steady revs one loop sounds alone.
+def _bands(state: SoundState, revs: float, seconds: float) -> tuple[int, int, float]:
+    """Return band, next band and fade. A fade ends before the next begins; at steady revs one loop plays alone.
 
-    Two loops that go on side by side would beat against each other.
+    Two loops that play together for long would beat against each other.
     """
-    fade = heard.fade + seconds / FADE
+    fade = state.fade + seconds / FADE
     if fade < 1.0:
-        return heard.band, heard.next_band, fade
+        return state.band, state.next_band, fade
     place = place_in_bands(revs)
-    if abs(place - heard.next_band) <= BAND_REACH:
-        return heard.next_band, heard.next_band, 1.0
-    return heard.next_band, round(place), 0.0
+    if abs(place - state.next_band) <= BAND_REACH:
+        return state.next_band, state.next_band, 1.0
+    return state.next_band, round(place), 0.0
 
 
 def _noises(car: CarSound) -> tuple[float, float, float, float]:
-    """Where tyres, rumble, scraping and wind tend to."""
+    """Return the target gains of tyres, rumble, scraping and wind."""
     slide = min(1.0, max(0.0, (car.slip_angle - SQUEAL_FROM) / (SQUEAL_FULL - SQUEAL_FROM)))
     return (
         math.sqrt(slide) * GRIPS[car.surface] * min(1.0, car.speed / SQUEAL_SPEED),
@@ -240,7 +246,7 @@ def _noises(car: CarSound) -> tuple[float, float, float, float]:
     )
 
 
-def _hit(heard: Heard, car: CarSound) -> float:
-    if not car.wall_contact or heard.since_wall < STILL_AT_WALL:
+def _hit(state: SoundState, car: CarSound) -> float:
+    if not car.wall_contact or state.since_wall < MIN_HIT_INTERVAL:
         return 0.0
-    return min(1.0, max(SOFTEST_HIT, heard.speed / FAST_HIT, (heard.speed - car.speed) / HARD_HIT))
+    return min(1.0, max(MIN_HIT, state.speed / FAST_HIT, (state.speed - car.speed) / HARD_HIT))

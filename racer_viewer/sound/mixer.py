@@ -1,8 +1,7 @@
-"""The sound device, opened quietly.
+"""Playing sounds: the device, the mixer's channels, and the player that the app uses.
 
-The mixer's channels: which loop is on which, and how loud.
-
-The sound of the game, on whatever device there is, or silence where there is none."""
+Without a sound device the player is silent; it never raises.
+"""
 
 from __future__ import annotations
 
@@ -17,39 +16,40 @@ from contextlib import contextmanager
 
 import pygame
 
-from racer_viewer.sound.drive_sound import RATE, CarSound, Effect, Heard, Loop, beginning, listen, loop_levels
+from racer_viewer.sound.drive_sound import RATE, CarSound, Effect, Loop, SoundState, advance, initial_state, loop_levels
 
 SIXTEEN_BIT_SIGNED = -16
 STEREO = 2
-"""Not for the space: only in stereo a channel's volume has 255 steps of its own, however low the sound's is."""
+"""Number of output channels; only in stereo has a channel's volume 255 steps at any volume of the sound."""
 BUFFER = 512
-"""Samples per block, 11 ms: volumes move from block to block."""
-UNHEARD_DRIVER = "dummy"
-_CHATTER = b"ALSA lib "
+"""Samples per block, 11 ms; volumes change from block to block."""
+DUMMY_DRIVER = "dummy"
+_ALSA_PREFIX = b"ALSA lib "
 
 
 class NoSoundError(Exception):
-    """There is nothing to play sounds on. It does not leave this package."""
+    """There is no sound device; not raised outside this module."""
 
 
-def open_device(unheard: bool = False) -> None:
-    """Starts pygame's mixer as it is needed here, or raises `NoSoundError` or what pygame raises.
+def open_device(allow_dummy: bool = False) -> None:
+    """Start pygame's mixer; raise `NoSoundError` or a pygame error if there is no device.
 
-    unheard: SDL's dummy driver will do, for tests of everything but the ear.
+    Parameters:
+        allow_dummy: accept SDL's dummy driver, which plays nothing
     """
     pygame.mixer.quit()
-    with without_alsa_chatter():
+    with without_alsa_messages():
         pygame.mixer.init(RATE, SIXTEEN_BIT_SIGNED, STEREO, BUFFER, allowedchanges=0)
-    if pygame.mixer.get_driver() == UNHEARD_DRIVER and not unheard:
+    if pygame.mixer.get_driver() == DUMMY_DRIVER and not allow_dummy:
         pygame.mixer.quit()
-        raise NoSoundError(f"SDL_AUDIODRIVER is {UNHEARD_DRIVER}")
+        raise NoSoundError(f"SDL_AUDIODRIVER is {DUMMY_DRIVER}")
 
 
 @contextmanager
-def without_alsa_chatter() -> Iterator[None]:
-    """Keeps libasound's lines about a missing card from the terminal; whatever else is written meanwhile comes after.
+def without_alsa_messages() -> Iterator[None]:
+    """Hide libasound's messages about a missing card; other output to stderr is written afterwards.
 
-    The library writes to descriptor 2 itself, past Python, and pygame has no switch for that.
+    The library writes to file descriptor 2 directly, and pygame cannot turn that off.
     """
     if sys.platform != "linux" or not _stderr_is_descriptor_2():
         yield
@@ -64,7 +64,7 @@ def without_alsa_chatter() -> Iterator[None]:
             os.dup2(terminal, 2)
             os.close(terminal)
             written.seek(0)
-            rest = b"".join(line for line in written if not line.startswith(_CHATTER))
+            rest = b"".join(line for line in written if not line.startswith(_ALSA_PREFIX))
             if rest:
                 os.write(2, rest)
 
@@ -77,16 +77,16 @@ def _stderr_is_descriptor_2() -> bool:
 
 
 LOOP_CHANNELS, EFFECT_CHANNELS = 14, 6
-"""At most 8 loops sound at a time; the others fade out. Of effects, a seventh takes the place of the oldest."""
-STEPS = 255
-"""Of a channel's volume."""
-COME_IN, GO_OUT = 12, 90
-"""How a loop begins, so that it is never heard at the wrong volume, and how it ends when a drive does [ms]."""
+"""Mixer channels. At most 8 loops play at a time, the rest are fading out; a seventh effect replaces the oldest."""
+VOLUME_STEPS = 255
+"""Resolution of a channel's volume."""
+FADE_IN_MS, FADE_OUT_MS = 12, 90
+"""Fade-in of a loop, which hides the volume it starts with, and fade-out at the end of a drive."""
 FOREVER = -1
 
 
 class Channels:
-    """Plays loops at given levels, and effects. Any call may raise `pygame.error` if the device has gone."""
+    """Plays loops at given levels, and effects. Every call may raise `pygame.error` if the device is lost."""
 
     def __init__(self) -> None:
         pygame.mixer.set_num_channels(LOOP_CHANNELS + EFFECT_CHANNELS)
@@ -98,23 +98,23 @@ class Channels:
 
     @property
     def playing(self) -> Mapping[Loop, float]:
-        """The loops that sound and their gains."""
-        return {loop: step / STEPS for loop, step in self._steps.items()}
+        """Playing loops and their gains."""
+        return {loop: step / VOLUME_STEPS for loop, step in self._steps.items()}
 
     def set_levels(self, sounds: Mapping[Loop, pygame.mixer.Sound], levels: Mapping[Loop, float]) -> None:
-        """Exactly these loops, each with its gain, 0 to 1."""
+        """Play exactly these loops, each with its gain, 0 to 1."""
         for loop in [loop for loop in self._playing if loop not in levels]:
             self._release(loop).stop()
         for loop, gain in levels.items():
             if loop not in self._playing:
                 self._begin(loop, sounds[loop])
-            step = round(gain * STEPS)
+            step = round(gain * VOLUME_STEPS)
             if step != self._steps[loop]:
                 self._steps[loop] = step
-                self._playing[loop].set_volume(step / STEPS, step / STEPS)
+                self._playing[loop].set_volume(step / VOLUME_STEPS, step / VOLUME_STEPS)
 
     def play(self, sound: pygame.mixer.Sound, gain: float) -> None:
-        """Once, on a channel that is free or else on the one that is busy longest."""
+        """Play an effect once, on a free channel or on the one that started first."""
         channel = next((each for each in self._effects if not each.get_busy()), self._effects[0])
         self._effects.remove(channel)
         self._effects.append(channel)
@@ -122,17 +122,17 @@ class Channels:
         channel.set_volume(gain, gain)
 
     def fade_out(self) -> None:
-        """Ends all loops softly; effects play on."""
+        """Fade out all loops; effects play on."""
         for loop in list(self._playing):
-            self._release(loop).fadeout(GO_OUT)
+            self._release(loop).fadeout(FADE_OUT_MS)
 
     def _begin(self, loop: Loop, sound: pygame.mixer.Sound) -> None:
         channel = self._free.popleft()
-        channel.play(sound, FOREVER, fade_ms=COME_IN)
+        channel.play(sound, FOREVER, fade_ms=FADE_IN_MS)
         self._playing[loop], self._steps[loop] = channel, FOREVER
 
     def _release(self, loop: Loop) -> pygame.mixer.Channel:
-        """The channel goes to the end of the queue, so that one that fades out is not taken at once."""
+        """Return the channel and queue it last, so that one that is fading out is not reused at once."""
         channel = self._playing.pop(loop)
         del self._steps[loop]
         self._free.append(channel)
@@ -140,40 +140,44 @@ class Channels:
 
 
 START_DELAY = 0.25
-"""Before the device is opened [s]: pygame holds up all threads meanwhile, and the first pictures come first."""
-LEAST_INTERVAL, LONGEST_INTERVAL = 1 / 68, 0.1
-"""Between two updates of the mix [s]: more would not be heard; after a longer pause it moves on as if after this."""
+"""Delay before the device is opened [s]; opening it blocks all threads, and the first frames come first."""
+MIN_INTERVAL, MAX_INTERVAL = 1 / 68, 0.1
+"""Limits of the time between two updates of the mix [s]; longer pauses count as MAX_INTERVAL."""
 LOUDNESS_POWER = 1.5
-"""From the volume that is set to a gain, so that half way sounds like half."""
-CLOSING_TIME = 2.0
-"""How long closing waits for the device [s]."""
+"""Exponent from the volume setting to the gain, so that half the volume sounds half as loud."""
+CLOSE_TIMEOUT = 2.0
+"""Time for the device to close [s]."""
 
 
-def open_sound(volume: float = 1.0, *, delay: float = START_DELAY, unheard: bool = False) -> SoundStage:
-    """A stage that will play as soon as its device is open and its sounds are made; it returns at once, never raises.
+def open_sound(volume: float = 1.0, *, delay: float = START_DELAY, allow_dummy: bool = False) -> SoundPlayer:
+    """Return a player at once; it plays as soon as its device is open and its sounds are made. Never raises.
 
-    volume: 0 to 1. delay: before the device is opened [s].
-    unheard: play to SDL's dummy driver too, which else counts as no device.
+    Parameters:
+        volume: volume, 0 to 1
+        delay: delay before the device is opened [s]
+        allow_dummy: accept SDL's dummy driver, which otherwise counts as no device
     """
-    stage = SoundStage(volume)
-    stage.open(delay, unheard)
-    return stage
+    player = SoundPlayer(volume)
+    player.open(delay, allow_dummy)
+    return player
 
 
-class SoundStage:
-    """Plays effects and the sound of one car. If it cannot, it is silent and all its methods do nothing.
+class SoundPlayer:
+    """Plays effects and the sound of one car. Without a device it is silent and its methods do nothing.
 
-    Its own thread opens the device, makes the sounds and closes the device again: Windows wants that in one thread.
+    Its own thread opens the device, makes the sounds and closes the device: Windows requires one thread for that.
+
+    Attributes:
+        reason: why it is silent; None while it plays or is about to
     """
 
     def __init__(self, volume: float = 1.0, clock: Callable[[], float] = time.perf_counter) -> None:
         self.reason: str | None = None
-        """Why it is silent; None while it plays or is about to."""
-        self._volume = _within_limits(volume)
+        self._volume = _clamp(volume)
         self._clock = clock
         self._last_tick = 0.0
         self._paused = False
-        self._heard: Heard | None = None
+        self._state: SoundState | None = None
         self._channels: Channels | None = None
         self._effects: dict[Effect, pygame.mixer.Sound] = {}
         self._loops: dict[Loop, pygame.mixer.Sound] = {}
@@ -187,71 +191,71 @@ class SoundStage:
 
     @property
     def playing(self) -> dict[Loop, float]:
-        """The loops that sound now and their gains before the volume."""
+        """Playing loops and their gains before the volume."""
         channels = self._channels
         return dict(channels.playing) if channels else {}
 
-    def open(self, delay: float = 0.0, unheard: bool = False) -> None:
-        """Begins to open, in the background; as `open_sound`."""
-        self._thread = threading.Thread(target=self._run, args=(delay, unheard), name="sound", daemon=True)
+    def open(self, delay: float = 0.0, allow_dummy: bool = False) -> None:
+        """Open the device in the background; parameters as for `open_sound`."""
+        self._thread = threading.Thread(target=self._run, args=(delay, allow_dummy), name="sound", daemon=True)
         self._thread.start()
 
     def wait_until_settled(self, timeout: float) -> bool:
-        """Whether it has come to play, or to be silent for a reason, within so many seconds."""
+        """Wait until the player plays, or is silent for a reason; return False after the timeout [s]."""
         return self._settled.wait(timeout)
 
     def tick(self, car: CarSound) -> None:
-        """The car as it is now, once per frame or tick; between two calls everything sounds on."""
+        """Update the sound of the car; call once per frame or tick. Loops play on between calls."""
         channels, loops = self._channels, self._loops
         now = self._clock()
         elapsed = now - self._last_tick
-        if channels is None or not loops or self._paused or elapsed < LEAST_INTERVAL:
+        if channels is None or not loops or self._paused or elapsed < MIN_INTERVAL:
             return
         self._last_tick = now
-        if self._heard is None:
-            self._heard, elapsed = beginning(car), LEAST_INTERVAL
-        self._heard = listen(self._heard, car, min(elapsed, LONGEST_INTERVAL))
-        with self._silent_if_it_fails():
-            channels.set_levels(loops, loop_levels(self._heard))
-        if self._heard.hit:
-            self.play("wall", self._heard.hit)
+        if self._state is None:
+            self._state, elapsed = initial_state(car), MIN_INTERVAL
+        self._state = advance(self._state, car, min(elapsed, MAX_INTERVAL))
+        with self._silent_on_error():
+            channels.set_levels(loops, loop_levels(self._state))
+        if self._state.hit:
+            self.play("wall", self._state.hit)
 
     def play(self, name: Effect, gain: float = 1.0) -> None:
-        """An effect, once. One that is not made yet is left out: late it would be wrong."""
+        """Play an effect once; an effect that is not made yet is skipped, as it would be late."""
         channels, sound = self._channels, self._effects.get(name)
         if channels is not None and sound is not None:
-            with self._silent_if_it_fails():
+            with self._silent_on_error():
                 channels.play(sound, gain)
 
     def set_volume(self, volume: float) -> None:
-        """0 to 1, of everything, at once."""
-        self._volume = _within_limits(volume)
-        self._pass_volume_on()
+        """Set the volume of everything, 0 to 1."""
+        self._volume = _clamp(volume)
+        self._apply_volume()
 
     def pause(self) -> None:
-        """Nothing more of the car until `resume`, as in a menu; effects still play."""
+        """Fade out the car until `resume`; effects still play."""
         self._paused = True
-        self._heard = None
+        self._state = None
         channels = self._channels
         if channels is not None:
-            with self._silent_if_it_fails():
+            with self._silent_on_error():
                 channels.fade_out()
 
     def resume(self) -> None:
         self._paused = False
 
     def close(self) -> None:
-        """Silence, and the device is free; again has no effect."""
+        """Stop playing and release the device; may be called again."""
         self._fall_silent("closed")
         if self._thread is not None:
-            self._thread.join(CLOSING_TIME)
+            self._thread.join(CLOSE_TIMEOUT)
 
-    def _run(self, delay: float, unheard: bool) -> None:
-        """The life of the device."""
+    def _run(self, delay: float, allow_dummy: bool) -> None:
+        """Open the device, make the sounds, and close the device when asked."""
         if self._closing.wait(delay):
             return
         try:
-            open_device(unheard)
+            open_device(allow_dummy)
             try:
                 self._make_sounds()
                 self._settled.set()
@@ -259,44 +263,44 @@ class SoundStage:
             finally:
                 self._fall_silent("closed")
                 pygame.mixer.quit()
-        except Exception as error:  # a race without sound is better than none, whatever the machine's sound is like
+        except Exception as error:  # no sound problem may stop the app
             self._fall_silent(str(error) or type(error).__name__)
 
     def _make_sounds(self) -> None:
-        """Effects first, for the menu. What makes them is imported here: numpy is not needed for a first picture."""
+        """Make effects first, for the menu. Synthesis needs numpy, which the menu must not import."""
         from racer_viewer.sound.synthesis import make_effects, make_loops, stereo_16_bit
 
         self._channels = Channels()
         self._effects = {name: pygame.mixer.Sound(buffer=stereo_16_bit(made).data) for name, made in make_effects()}
-        self._pass_volume_on()
+        self._apply_volume()
         loops: dict[Loop, pygame.mixer.Sound] = {}
         for loop, made in make_loops():
             if self._closing.is_set():
                 return
             loops[loop] = pygame.mixer.Sound(buffer=stereo_16_bit(made).data)
         self._loops = loops
-        self._pass_volume_on()
+        self._apply_volume()
 
-    def _pass_volume_on(self) -> None:
+    def _apply_volume(self) -> None:
         gain = self._volume**LOUDNESS_POWER
-        with self._silent_if_it_fails():
+        with self._silent_on_error():
             for sound in (*self._effects.values(), *self._loops.values()):
                 sound.set_volume(gain)
 
     @contextmanager
-    def _silent_if_it_fails(self) -> Iterator[None]:
+    def _silent_on_error(self) -> Iterator[None]:
         try:
             yield
         except pygame.error as error:
             self._fall_silent(str(error))
 
     def _fall_silent(self, reason: str) -> None:
-        """For good; the first reason counts."""
+        """Stop playing for good; the first reason is kept."""
         self.reason = self.reason or reason
         self._channels, self._effects, self._loops = None, {}, {}
         self._closing.set()
         self._settled.set()
 
 
-def _within_limits(volume: float) -> float:
+def _clamp(volume: float) -> float:
     return min(1.0, max(0.0, volume))

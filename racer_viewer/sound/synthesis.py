@@ -1,16 +1,11 @@
-"""Sounds as arrays: mono, float32, peak 1, made from sines and seeded noise. Knows numpy and nothing that plays them.
+"""Synthesis of all sounds as arrays: mono, float32, made from sines and seeded noise.
 
-Loops are made from their spectrum: whatever comes out of an inverse Fourier transform goes on seamlessly.
+Loops are made from their spectrum: the result of an inverse Fourier transform repeats without a seam.
 
-
-The engine: six cylinders, four strokes, heard at one speed of revolution as a loop without a seam.
-
-A stack of orders (multiples of the working cycle, half the revolution): every sixth is an ignition and strongest,
-what lies between is the unevenness that makes it growl. Exhaust and intake have resonances that stay where they are
-when the pitch moves, so fast and slow are one engine and not one tape at two speeds.
-
-
-All sounds, as loud as they are in the mix, ready for a mixer."""
+The engine has six cylinders and four strokes. Its spectrum is a stack of orders, multiples of the working cycle, which
+is half the revolution: every sixth order is an ignition and the strongest, the orders between make the growl.
+Resonances of exhaust and intake keep their frequency at all revs, so that all loops sound like the same engine.
+"""
 
 from __future__ import annotations
 
@@ -36,29 +31,29 @@ from racer_viewer.sound.drive_sound import (
 
 Samples = NDArray[np.float32]
 Weights = NDArray[np.float32]
-"""Amplitude by frequency."""
+"""Amplitudes by frequency."""
 
 ATTACK, RELEASE = 0.003, 0.012
-"""How a sound begins and ends without a click [s]."""
+"""Fade-in and fade-out that avoid clicks [s]."""
 _SEED = 5
-_MOST_BINS = RATE + 1
-"""Of the longest loop, 2 s."""
+_MAX_BINS = RATE + 1
+"""Frequency bins of the longest loop, 2 s."""
 
 
 def noise_loop(samples: int, shape: Callable[[Weights], Weights], seed: int = _SEED) -> Samples:
-    """Noise without a seam, where shape gives the amplitude at frequencies [Hz]."""
+    """Return seamless noise; `shape` gives the amplitudes at frequencies [Hz]."""
     frequencies = np.fft.rfftfreq(samples, 1.0 / RATE).astype(np.float32)
     return to_peak(np.fft.irfft(shape(frequencies) * random_spectrum(len(frequencies), seed), samples))
 
 
 def random_spectrum(count: int, seed: int) -> NDArray[np.complex64]:
-    """Bins of noise that is equally strong at all frequencies but 0; not to be written to."""
+    """Return frequency bins of white noise without frequency 0; read-only."""
     return _random_bins(seed)[:count]
 
 
 @cache
 def _random_bins(seed: int) -> NDArray[np.complex64]:
-    bins = np.random.default_rng(seed).standard_normal(2 * _MOST_BINS, np.float32).view(np.complex64)
+    bins = np.random.default_rng(seed).standard_normal(2 * _MAX_BINS, np.float32).view(np.complex64)
     bins[0] = 0.0
     return bins
 
@@ -68,18 +63,18 @@ def to_peak(samples: NDArray[np.floating], peak: float = 1.0) -> Samples:
 
 
 def resonance(frequencies: Weights, centre: float, width: float) -> Weights:
-    """1 at the centre, half of it one width away [Hz]."""
+    """Return weights: 1 at the centre, half of that one width away [Hz]."""
     return np.asarray(1.0 / (1.0 + ((frequencies - centre) / width) ** 2 * 3.0) ** 0.5, np.float32)
 
 
 def band(frequencies: Weights, low: float, high: float) -> Weights:
-    """About 1 from low to high [Hz], falling off gently on both sides."""
+    """Return weights: about 1 from low to high [Hz], falling on both sides."""
     rise, fall = (frequencies / low) ** 2, (frequencies / high) ** 2
     return np.asarray(rise / (1.0 + rise) / (1.0 + fall), np.float32)
 
 
 def tyre_loop() -> Samples:
-    """A squeal of a few close pitches that waver, over the hiss of rubber."""
+    """Return a squeal of a few close pitches over the hiss of rubber."""
 
     def shape(f: Weights) -> Weights:
         cry = (
@@ -92,14 +87,14 @@ def tyre_loop() -> Samples:
 
 
 def rumble_loop() -> Samples:
-    """Grass and gravel under the car: a deep shaking with grains in it."""
+    """Return the rumble of grass and gravel: a deep shaking with grains."""
     deep = noise_loop(60_000, lambda f: band(f, 45.0, 110.0) ** 1.5)
     grains = noise_loop(60_000, lambda f: band(f, 700.0, 2_600.0), _SEED + 1)
     return to_peak(deep + 0.8 * grains * np.clip(deep, 0.0, 1.0) ** 2 + 0.05 * grains)
 
 
 def scrape_loop() -> Samples:
-    """Metal along a wall."""
+    """Return the sound of metal along a wall."""
 
     def shape(f: Weights) -> Weights:
         metal = resonance(f, 1_150.0, 90.0) + 0.8 * resonance(f, 1_830.0, 120.0) + 0.6 * resonance(f, 3_070.0, 200.0)
@@ -111,12 +106,12 @@ def scrape_loop() -> Samples:
 
 
 def wind_loop() -> Samples:
-    """Air at speed."""
+    """Return the sound of wind."""
     return noise_loop(96_000, lambda f: band(f, 180.0, 520.0) ** 1.5, _SEED + 4)
 
 
 def note(frequency: float, seconds: float, half_life: float, overtones: Sequence[float] = ()) -> Samples:
-    """A struck tone: overtones are amplitudes of twice the frequency, three times, and so on; high ones die first."""
+    """Return a struck tone; `overtones` are amplitudes of its harmonics from the second on, which fade sooner."""
     time = _times(seconds)
     angle = 2.0 * np.pi * frequency * time
     before, harmonic, double_cosine = np.zeros_like(angle), np.sin(angle), 2.0 * np.cos(angle)
@@ -130,7 +125,7 @@ def note(frequency: float, seconds: float, half_life: float, overtones: Sequence
 
 
 def melody(notes: Sequence[tuple[float, Samples]]) -> Samples:
-    """Sounds that begin at their times [s] and may overlap."""
+    """Return sounds that start at their times [s] and may overlap."""
     ends = [round(start * RATE) + len(samples) for start, samples in notes]
     total = np.zeros(max(ends), np.float32)
     for (_, samples), end in zip(notes, ends, strict=True):
@@ -168,7 +163,7 @@ def lap_chime() -> Samples:
 
 
 def record_fanfare() -> Samples:
-    """Four notes up to a chord."""
+    """Return three rising notes and a chord."""
     brass = (0.5, 0.35, 0.2, 0.1)
     rising = [(0.11 * i, note(pitch, 0.4, 0.09, brass)) for i, pitch in enumerate((523.3, 659.3, 784.0))]
     chord = [(0.33, 0.7 * note(pitch, 1.1, 0.24, brass)) for pitch in (659.3, 784.0, 1_046.5)]
@@ -176,7 +171,7 @@ def record_fanfare() -> Samples:
 
 
 def wall_hit() -> Samples:
-    """A thud, deep and short, and a scrape that dies away."""
+    """Return a short deep thud and a scrape that fades."""
     time = _times(0.38)
     pitch = 55.0 + 70.0 * np.exp2(time / -0.025)
     thud = np.sin(2.0 * np.pi * np.cumsum(pitch) / RATE) * np.exp2(time / -0.045)
@@ -186,7 +181,7 @@ def wall_hit() -> Samples:
 
 
 def _held(frequency: float, seconds: float) -> Samples:
-    """A soft tone that stays and then goes."""
+    """Return a soft tone that is held and then fades."""
     time = _times(seconds)
     tone = np.sin(2.0 * np.pi * frequency * time) + 0.2 * np.sin(4.0 * np.pi * frequency * time)
     fall = np.clip((seconds - time) / (0.6 * seconds), 0.0, 1.0) ** 2
@@ -198,7 +193,7 @@ def _times(seconds: float) -> NDArray[np.float64]:
 
 
 def _without_clicks(samples: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Fades in and out."""
+    """Return the samples faded in and out."""
     result = samples.copy()
     attack, release = round(ATTACK * RATE), round(RELEASE * RATE)
     result[:attack] *= np.linspace(0.0, 1.0, attack)
@@ -208,44 +203,49 @@ def _without_clicks(samples: NDArray[np.floating]) -> NDArray[np.floating]:
 
 CYLINDERS = 6
 LOOP_SECONDS = 0.5
-HIGHEST_FREQUENCY = 9_000.0
-"""Above, the engine has nothing [Hz]."""
-OTHER_BANK, BETWEEN = 0.38, 0.13
-"""Strength of orders that two banks of cylinders make, and of the others, against ignition."""
+MAX_FREQUENCY = 9_000.0
+"""Maximum frequency of the engine [Hz]."""
+BANK_STRENGTH, OTHER_STRENGTH = 0.38, 0.13
+"""Strength of the orders of the two cylinder banks, and of the others, against ignition."""
 WAVER = ((-7, 0.03), (-3, 0.05), (-1, 0.04), (2, 0.04), (4, 0.05), (8, 0.03))
-"""How much of an order lies so many bins beside it: turns are not quite alike."""
+"""Side bands of an order: offset in bins and strength; they make revolutions slightly irregular."""
 BODY_NOISE, LOAD_NOISE = 0.09, 0.28
-"""How loud noise is against the orders."""
+"""Loudness of noise against the orders."""
 BODY_RMS, LOAD_RMS = 0.23, 0.15
-"""Loudness of the two layers, less where their peaks would exceed 1 together."""
+"""Loudness of the two layers; reduced where their sum would exceed 1."""
 _ENGINE_SEED = 11
-_MOST_ORDERS = 600
+_MAX_ORDERS = 600
 _RANDOM = np.random.default_rng(_ENGINE_SEED)
-_TURNS = np.exp(2j * np.pi * _RANDOM.random(_MOST_ORDERS)).astype(np.complex64)
-_UNEVEN = _RANDOM.uniform(0.3, 1.0, _MOST_ORDERS).astype(np.float32)
-_SIDES = _RANDOM.standard_normal((len(WAVER), 2 * _MOST_ORDERS), np.float32).view(np.complex64)
-"""Phase, strength and wavering of orders: the same at all revs, so that it is one engine."""
+_TURNS = np.exp(2j * np.pi * _RANDOM.random(_MAX_ORDERS)).astype(np.complex64)
+_UNEVEN = _RANDOM.uniform(0.3, 1.0, _MAX_ORDERS).astype(np.float32)
+_SIDES = _RANDOM.standard_normal((len(WAVER), 2 * _MAX_ORDERS), np.float32).view(np.complex64)
+"""Phases, strengths and side bands of orders; the same at all revs, so that it sounds like one engine."""
 _FACTORS = (2, 3, 5)
 _CYCLES_TRIED = 3
-"""More and fewer cycles than wanted, to come closer to the pitch."""
+"""Range of cycle counts to try for a pitch that fits better."""
 
 
 @dataclass(frozen=True, eq=False)
 class EngineLoop:
-    """body: always heard. load: the bite on top of it when the engine pulls. Played together they reach peak 1."""
+    """Two layers of the engine at one speed of revolution; played together they reach peak 1.
+
+    Attributes:
+        frequency: ignitions per second [Hz]
+        body: layer that always plays
+        load: layer that is added under load
+    """
 
     frequency: float
-    """Ignitions per second, as the loop has them [Hz]."""
     body: Samples
     load: Samples
 
 
 def engine_loop(frequency: float) -> EngineLoop:
-    """At about so many ignitions per second [Hz]: a loop has a whole number of cycles and a length that is quick."""
+    """Return the loop with about this many ignitions per second [Hz]; it has a whole number of cycles."""
     cycles, length = _loop_size(frequency / CYLINDERS)
     cycle = cycles * RATE / length
     bins = np.fft.rfftfreq(length, 1.0 / RATE).astype(np.float32)
-    orders = np.arange(1, int(HIGHEST_FREQUENCY / cycle))
+    orders = np.arange(1, int(MAX_FREQUENCY / cycle))
     heights = _order_strengths(orders)
     body = _layer(orders * cycles, heights * _body(orders * cycle, frequency), band(bins, 90.0, 900.0), BODY_NOISE)
     load = _layer(orders * cycles, heights * _load(orders * cycle), band(bins, 900.0, 3_500.0), LOAD_NOISE)
@@ -255,13 +255,13 @@ def engine_loop(frequency: float) -> EngineLoop:
 
 
 def _order_strengths(orders: NDArray[np.int_]) -> Weights:
-    uneven = BETWEEN * _UNEVEN[orders]
-    kinds = np.where(orders % CYLINDERS == 0, 1.0, np.where(orders % (CYLINDERS // 2) == 0, OTHER_BANK, uneven))
+    uneven = OTHER_STRENGTH * _UNEVEN[orders]
+    kinds = np.where(orders % CYLINDERS == 0, 1.0, np.where(orders % (CYLINDERS // 2) == 0, BANK_STRENGTH, uneven))
     return kinds.astype(np.float32)
 
 
 def _body(frequencies: Weights, ignition: float) -> Weights:
-    """Strongest at ignition, falling above and below, with the exhaust's two resonances."""
+    """Return weights of the body: strongest at ignition, with two resonances of the exhaust."""
     ratio = frequencies / ignition
     tilt = np.where(ratio < 1.0, ratio**0.7, ratio**-1.25)
     exhaust = 1.0 + 0.5 * resonance(frequencies, 420.0, 160.0) + 0.6 * resonance(frequencies, 980.0, 260.0)
@@ -269,13 +269,13 @@ def _body(frequencies: Weights, ignition: float) -> Weights:
 
 
 def _load(frequencies: Weights) -> Weights:
-    """The intake: middle and upper pitches."""
+    """Return weights of the load: middle and upper frequencies of the intake."""
     intake = 0.4 + resonance(frequencies, 1_250.0, 300.0) + 0.6 * resonance(frequencies, 2_500.0, 600.0)
     return np.asarray(band(frequencies, 650.0, 2_000.0) * intake, np.float32)
 
 
 def _layer(places: NDArray[np.int_], heights: Weights, noise: Weights, noisiness: float) -> Samples:
-    """Orders at their bins, each a little wavering, and noise, so loud against the orders."""
+    """Return orders at their bins, with side bands, and noise."""
     strengths = heights * _TURNS[: len(places)]
     spectrum = random_spectrum(len(noise), _ENGINE_SEED) * noise
     spectrum *= noisiness * np.linalg.norm(strengths) / np.linalg.norm(spectrum)
@@ -286,23 +286,25 @@ def _layer(places: NDArray[np.int_], heights: Weights, noise: Weights, noisiness
 
 
 def _loop_size(cycle: float) -> tuple[int, int]:
-    """Whole cycles and samples of a loop that is nearly right in pitch and whose transform is quick."""
+    """Return cycles and samples of a loop with nearly the right pitch and a fast Fourier transform."""
     middle = max(_CYCLES_TRIED, round(LOOP_SECONDS * cycle))
     tried = range(middle - _CYCLES_TRIED + 1, middle + _CYCLES_TRIED)
     exact = {cycles: cycles * RATE / cycle for cycles in tried}
-    pairs = [(cycles, size) for cycles, length in exact.items() for size in _QUICK if 0.98 < size / length < 1.02]
+    pairs = [
+        (cycles, size) for cycles, length in exact.items() for size in _FAST_LENGTHS if 0.98 < size / length < 1.02
+    ]
     return min(pairs, key=lambda pair: abs(pair[1] / exact[pair[0]] - 1.0))
 
 
-def _quick_lengths(shortest: int, longest: int) -> list[int]:
-    """Even numbers without large factors."""
+def _fast_lengths(shortest: int, longest: int) -> list[int]:
+    """Return even numbers without large prime factors."""
     found = {2}
     for factor in _FACTORS:
         found |= {n * factor**k for n in found for k in range(16) if n * factor**k <= longest}
     return sorted(n for n in found if n >= shortest)
 
 
-_QUICK = _quick_lengths(RATE // 20, RATE)
+_FAST_LENGTHS = _fast_lengths(RATE // 20, RATE)
 
 
 def _rms(samples: NDArray[np.floating]) -> float:
@@ -310,7 +312,7 @@ def _rms(samples: NDArray[np.floating]) -> float:
 
 
 ENGINE_PEAK = 0.30
-"""Of one engine loop; two that crossfade reach 1.41 times that. With all noises and one effect, a mix stays below 1."""
+"""Peak of one engine loop; a crossfade reaches 1.41 times that. With all noises and one effect a mix stays below 1."""
 NOISES: dict[Loop, tuple[Callable[[], Samples], float]] = {
     TYRES: (tyre_loop, 0.20),
     RUMBLE: (rumble_loop, 0.15),
@@ -328,15 +330,17 @@ EFFECTS: dict[Effect, tuple[Callable[[], Samples], float]] = {
     "record": (record_fanfare, 0.22),
     "wall": (wall_hit, 0.25),
 }
-"""How each is made, and its peak in the mix."""
+"""Effects: the function that makes each, and its peak in the mix."""
 
 
 def make_effects() -> Iterator[tuple[Effect, Samples]]:
+    """Yield all effects at their peaks in the mix."""
     for name, (make, peak) in EFFECTS.items():
         yield name, make() * np.float32(peak)
 
 
 def make_loops() -> Iterator[tuple[Loop, Samples]]:
+    """Yield all loops at their peaks in the mix."""
     for loop, (make, peak) in NOISES.items():
         yield loop, make() * np.float32(peak)
     for band in range(BANDS):
@@ -346,5 +350,5 @@ def make_loops() -> Iterator[tuple[Loop, Samples]]:
 
 
 def stereo_16_bit(samples: Samples) -> NDArray[np.int16]:
-    """(N, 2), the same left and right."""
+    """Return the samples as 16-bit stereo, `(N, 2)`."""
     return np.repeat((samples * 32_767.0).astype(np.int16)[:, None], 2, axis=1)

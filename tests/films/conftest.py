@@ -1,4 +1,4 @@
-"""A drive to film, and somebody at the app."""
+"""A drive to film, and a user of the app."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +15,13 @@ WINDOW = (960, 540)
 
 @pytest.fixture(scope="session")
 def ten_seconds() -> list[InterpolatedFrame]:
-    """Of the champion."""
+    """Ten seconds of the champion's drive."""
     return drive(600)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where films go, and nothing else."""
+    """An empty folder for films."""
     made = tmp_path / "films"
     made.mkdir()
     return made
@@ -29,10 +29,10 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
-    """With the smallest window that there is: what is filmed is as large."""
+    """A user with the smallest window, which makes films small."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
     SettingsFile(tmp_path).save(Settings(window=WINDOW))
-    someone = Person(tmp_path)
-    yield someone
-    someone.app.close()
+    user = Person(tmp_path)
+    yield user
+    user.app.close()

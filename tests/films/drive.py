@@ -1,4 +1,4 @@
-"""Moments of a drive, and pictures of them that are drawn without a film."""
+"""Frames of a drive, and pictures of them that are drawn without a film."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Pixels = NDArray[np.uint8]
 """Rows, columns, colours."""
 
 
-def drive(moments: int) -> list[InterpolatedFrame]:
-    """From the start, a tick from each to the next."""
+def drive(count: int) -> list[InterpolatedFrame]:
+    """Return frames of the champion's drive from the start, one tick apart."""
     agent, simulation = load_agent(CHAMPION), Simulation(load_circuit("track-01"))
     after = _snapshot(simulation)
     driven = [InterpolatedFrame(after, after)]
-    for _ in range(moments - 1):
+    for _ in range(count - 1):
         simulation.step(agent.act(simulation.result.observations))
         before, after = after, _snapshot(simulation)
         driven.append(InterpolatedFrame(before, after))
@@ -44,9 +44,13 @@ def _snapshot(simulation: Simulation) -> Snapshot:
 
 
 def pictures(
-    moments: Sequence[InterpolatedFrame], look: FilmLook, numbers: Sequence[int], insets: Insets | None = None
+    frames: Sequence[InterpolatedFrame], look: FilmLook, numbers: Sequence[int], insets: Insets | None = None
 ) -> list[Pixels]:
-    """How some of the moments look after all those before them. insets: what panels cover of the window."""
+    """Draw the numbered frames, each after all frames before it.
+
+    Parameters:
+        insets: parts of the window that panels cover
+    """
     theme = Theme(fitting_scale(look.size), look.palette)
     scene, overlays = Scene(theme, patient=True), Overlays(theme, patient=True)
     scene.camera.mode = look.camera
@@ -54,12 +58,12 @@ def pictures(
     surface = pygame.Surface(look.size, depth=32)
     options = SceneOptions("rays" in look.shown, "gates" in look.shown, "names" in look.shown)
     drawn: dict[int, Pixels] = {}
-    for number, moment in enumerate(moments):
-        if number == 0 or moment.after is not moments[number - 1].after:
-            scene.tick(moment.after)
-            overlays.tick(moment.after)
+    for number, frame in enumerate(frames):
+        if number == 0 or frame.after is not frames[number - 1].after:
+            scene.tick(frame.after)
+            overlays.tick(frame.after)
         if number in numbers:
-            scene.draw(surface, moment.before, moment.after, moment.share, options)
-            overlays.draw(surface, moment.after, look.shown, look.units)
+            scene.draw(surface, frame.before, frame.after, frame.share, options)
+            overlays.draw(surface, frame.after, look.shown, look.units)
             drawn[number] = pygame.surfarray.array3d(surface).swapaxes(0, 1)
     return [drawn[number] for number in numbers]

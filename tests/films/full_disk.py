@@ -1,4 +1,4 @@
-"""Run as a process of its own: no file may be longer than so many bytes, and films are made nevertheless."""
+"""Make films in a process whose files cannot grow beyond MAX_FILE_SIZE."""
 
 import resource
 import sys
@@ -8,18 +8,18 @@ from racer_viewer.films.film import FilmError
 from racer_viewer.films.maker import FilmLook, FilmMaker
 from tests.films.drive import drive
 
-MOST = 8_000
-"""Bytes: less than one second of any film, or one PNG, takes."""
+MAX_FILE_SIZE = 8_000
+"""Less than one second of any film, or one PNG, takes [bytes]."""
 
 
 def main(folder: Path) -> None:
-    moments = drive(90)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST, MOST))
+    frames = drive(90)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_SIZE, MAX_FILE_SIZE))
     for ending in ("mp4", "gif", "png"):
         maker = FilmMaker(folder / f"film.{ending}", FilmLook(size=(640, 360)))
         try:
-            for moment in moments:
-                maker.add(moment)
+            for frame in frames:
+                maker.add(frame)
             maker.finish()
         except FilmError as error:
             print(f"{ending}: {error}")

@@ -1,7 +1,8 @@
-"""What can go wrong with a film: it is told in one line, and nothing is left, no file and no ffmpeg."""
+"""A film that fails gives one clear error and leaves nothing behind: no file and no ffmpeg process."""
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,12 @@ import pytest
 from PIL import Image
 
 from racer_viewer.films import film
-from racer_viewer.films.film import FilmError, FilmProgress, check_place
-from racer_viewer.films.maker import Development, FilmLook, FilmMaker, Roll, take_shot
+from racer_viewer.films.film import FilmError, FilmProgress, check_film_path
+from racer_viewer.films.maker import Clip, FilmExport, FilmLook, FilmMaker, record_frame
 from racer_viewer.films.writers import Mp4Writer
 from racer_viewer.render.camera import Camera
 from racer_viewer.snapshot import InterpolatedFrame
+from tests.bridge.watching import eventually
 from tests.films.film_files import ffmpegs, nothing_in, watch
 
 SMALL = FilmLook(size=(256, 144))
@@ -24,21 +26,21 @@ ENDINGS = ("mp4", "gif", "png")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="/dev/full and limits of files are Linux's")
 
 
-def make(path: Path, moments: list[InterpolatedFrame]) -> None:
+def make(path: Path, frames: list[InterpolatedFrame]) -> None:
     maker = FilmMaker(path, SMALL)
-    for moment in moments:
-        maker.add(moment)
+    for frame in frames:
+        maker.add(frame)
     maker.finish()
 
 
-def roll_of(moments: list[InterpolatedFrame]) -> Roll:
-    roll, camera = Roll(), Camera()
-    for moment in moments:
-        camera.tick(moment.after)
+def clip_of(frames: list[InterpolatedFrame]) -> Clip:
+    clip, camera = Clip(), Camera()
+    for frame in frames:
+        camera.tick(frame.after)
         view = camera.view
-        roll.add(take_shot(moment, camera, SMALL.size, SMALL.shown))
-        assert camera.view is view, "whoever looks at the window sees no difference"
-    return roll
+        clip.add(record_frame(frame, camera, SMALL.size, SMALL.shown))
+        assert camera.view is view, "the window's own view does not change"
+    return clip
 
 
 @pytest.mark.parametrize("name", ["film.avi", "film", "film.mp4.txt"])
@@ -55,7 +57,7 @@ def test_endings_may_be_in_capitals(folder: Path, ten_seconds: list[Interpolated
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_missing_folder_is_named(ending: str, folder: Path) -> None:
-    with pytest.raises(FilmError, match=r"no folder .*nowhere"):
+    with pytest.raises(FilmError, match=r"folder .*nowhere .*does not exist"):
         FilmMaker(folder / "nowhere" / f"film.{ending}", SMALL)
     assert nothing_in(folder)
 
@@ -65,7 +67,7 @@ def test_a_folder_that_takes_no_files_is_named(ending: str, folder: Path, monkey
     folder.chmod(0o555)
     if os.access(folder, os.W_OK):  # whoever may write everywhere
         monkeypatch.setattr(os, "access", lambda path, mode: path != folder)
-    with pytest.raises(FilmError, match="Nothing can be written in the folder"):
+    with pytest.raises(FilmError, match=r"The folder .* is not writable"):
         FilmMaker(folder / f"film.{ending}", SMALL)
     folder.chmod(0o755)
 
@@ -76,17 +78,17 @@ def test_a_folder_of_that_name_is_not_replaced(folder: Path) -> None:
         FilmMaker(folder / "film.gif", SMALL)
 
 
-def test_without_ffmpeg_it_is_told_what_to_install_and_what_needs_nothing(
+def test_without_ffmpeg_the_error_says_what_to_install(
     folder: Path, ten_seconds: list[InterpolatedFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(FilmError, match=r'pip install "racer-viewer\[video\]".*GIF and PNG need none'):
-        check_place(folder / "film.mp4")
+        check_film_path(folder / "film.mp4")
     make(folder / "film.gif", ten_seconds[:3])
     make(folder / "film.png", ten_seconds[:1])
 
 
-def test_an_ffmpeg_that_cannot_be_run_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ffmpeg_that_cannot_be_started_is_one_clear_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(folder / "not-there"))
     with pytest.raises(FilmError, match=r"ffmpeg cannot be started.*not-there"):
         FilmMaker(folder / "film.mp4", SMALL)
@@ -94,8 +96,8 @@ def test_an_ffmpeg_that_cannot_be_run_is_told(folder: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_film_without_moments_is_none(ending: str, folder: Path) -> None:
-    with pytest.raises(FilmError, match="nothing in it"):
+def test_a_film_without_frames_is_refused(ending: str, folder: Path) -> None:
+    with pytest.raises(FilmError, match="has no frames"):
         FilmMaker(folder / f"film.{ending}", SMALL).finish()
     assert nothing_in(folder)
 
@@ -103,8 +105,8 @@ def test_a_film_without_moments_is_none(ending: str, folder: Path) -> None:
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_cancelled_film_leaves_nothing(ending: str, folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     maker = FilmMaker(folder / f"film.{ending}", SMALL)
-    for moment in ten_seconds[:100]:
-        maker.add(moment)
+    for frame in ten_seconds[:100]:
+        maker.add(frame)
     assert list(folder.iterdir())
     maker.cancel()
     maker.cancel()
@@ -134,16 +136,16 @@ def test_an_interrupted_film_leaves_nothing_and_the_older_one_as_it_was(
 def test_a_full_disk_is_one_clear_error(
     ending: str, folder: Path, ten_seconds: list[InterpolatedFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Written to a device that is always full."""
+    """Write to a device that is always full."""
 
     @contextmanager
     def full(path: Path) -> Iterator[Path]:
         yield Path("/dev/full")
 
     monkeypatch.setattr(film, "atomic_write", full)
-    with pytest.raises(FilmError, match=r"The film .*film\.... could not be written: .*[Nn]o space left") as told:
+    with pytest.raises(FilmError, match=r"The film .*film\.... could not be written: .*[Nn]o space left") as raised:
         make(folder / f"film.{ending}", ten_seconds[:200])
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert nothing_in(folder)
 
 
@@ -170,47 +172,47 @@ def test_real_files_that_may_not_grow_are_one_clear_error_each(folder: Path) -> 
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=Path(__file__).parents[2])
     assert result.returncode == 0, result.stderr
     assert "Traceback" not in result.stderr
-    told = [line for line in result.stdout.splitlines() if "could not be written" in line]
-    assert [line.split(":")[0] for line in told] == list(ENDINGS), result.stdout
+    errors = [line for line in result.stdout.splitlines() if "could not be written" in line]
+    assert [line.split(":")[0] for line in errors] == list(ENDINGS), result.stdout
     assert nothing_in(folder)
 
 
+@linux_only
 def test_an_ffmpeg_that_dies_is_one_clear_error(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     maker = FilmMaker(folder / "film.mp4", SMALL)
-    writer = maker._writer
-    assert isinstance(writer, Mp4Writer)
     maker.add(ten_seconds[0])
-    writer._ffmpeg.kill()
-    writer._ffmpeg.wait()
+    (process,) = ffmpegs(folder)
+    os.kill(process, signal.SIGKILL)
+    eventually(lambda: not ffmpegs(folder), "ffmpeg has ended")
     with pytest.raises(FilmError, match="ffmpeg failed: it ended with code"):
         maker.add(ten_seconds[1])
     assert nothing_in(folder)
 
 
-def test_a_roll_takes_ten_minutes_and_shares_what_it_keeps(ten_seconds: list[InterpolatedFrame]) -> None:
-    roll = roll_of(ten_seconds)
-    while not roll.full:
-        roll.add(roll[0])
-    roll.add(roll[0])
-    assert (len(roll), roll.seconds) == (36_000, 600.0)
-    assert all(roll[n].moment.before is roll[n - 1].moment.after for n in range(1, 600))
+def test_a_clip_takes_ten_minutes_and_shares_snapshots(ten_seconds: list[InterpolatedFrame]) -> None:
+    clip = clip_of(ten_seconds)
+    while not clip.full:
+        clip.add(clip[0])
+    clip.add(clip[0])
+    assert (len(clip), clip.seconds) == (36_000, 600.0)
+    assert all(clip[n].frame.before is clip[n - 1].frame.after for n in range(1, 600))
 
 
-def test_a_development_that_was_interrupted_begins_anew_and_is_whole(
+def test_an_export_that_was_interrupted_starts_again_and_is_complete(
     folder: Path, ten_seconds: list[InterpolatedFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    development = Development(roll_of(ten_seconds[:40]), folder / "film.mp4", SMALL)
-    while development.done < 20:
-        development.step()
+    export = FilmExport(clip_of(ten_seconds[:40]), folder / "film.mp4", SMALL)
+    while export.done < 20:
+        export.step()
     with monkeypatch.context() as patched:
         patched.setattr(Mp4Writer, "add", lambda writer, picture: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            development.step()
+            export.step()
     assert nothing_in(folder)
-    assert not development.over
+    assert not export.over
     parts: list[float] = []
-    assert development.finish(parts.append).frames == 40
-    assert development.over
+    assert export.finish(parts.append).frames == 40
+    assert export.over
     assert parts == sorted(parts)
     assert parts[-1] == 1.0
     assert watch(folder / "film.mp4").frames == 40
@@ -219,9 +221,9 @@ def test_a_development_that_was_interrupted_begins_anew_and_is_whole(
 def test_where_nothing_can_move_progress_is_one_line_at_the_end(
     folder: Path, ten_seconds: list[InterpolatedFrame], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    development = Development(roll_of(ten_seconds[:3]), folder / "film.gif", SMALL)
+    export = FilmExport(clip_of(ten_seconds[:3]), folder / "film.gif", SMALL)
     with FilmProgress() as progress:
-        film = development.finish(progress)
+        film = export.finish(progress)
     assert capsys.readouterr().err == ""
-    progress.tell(film)
+    progress.print(film)
     assert capsys.readouterr() == ("", f"{folder / 'film.gif'}: 1 frame, 0.05 s\n")

@@ -1,4 +1,4 @@
-"""A film shows every sixtieth of a second once, in order, and as it was."""
+"""A film shows every source frame once and in order."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -19,10 +19,10 @@ CLOSE = 8.0
 """Difference that MP4 and GIF make to a picture as small as this, at most; of 255."""
 
 
-def film(path: Path, moments: list[InterpolatedFrame], look: FilmLook = SMALL) -> Film:
+def film(path: Path, source: list[InterpolatedFrame], look: FilmLook = SMALL) -> Film:
     maker = FilmMaker(path, look)
-    for moment in moments:
-        maker.add(moment)
+    for frame in source:
+        maker.add(frame)
     return maker.finish()
 
 
@@ -47,21 +47,21 @@ def test_ten_seconds_are_exactly_ten_seconds_and_begin_and_end_as_they_should(
     assert not ffmpegs(folder)
 
 
-def test_every_frame_in_between_is_the_moment_of_its_number(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
-    moments = ten_seconds[200:230]
-    film(folder / "drive.png", moments)
-    for number, right in enumerate(pictures(moments, SMALL, range(30)), 1):
+def test_each_picture_is_the_source_frame_of_its_number(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
+    source = ten_seconds[200:230]
+    film(folder / "drive.png", source)
+    for number, right in enumerate(pictures(source, SMALL, range(30)), 1):
         assert np.array_equal(np.asarray(Image.open(folder / f"drive-{number:04}.png")), right), number
 
 
 def test_a_slow_motion_shows_what_lies_between_ticks(folder: Path, ten_seconds: list[InterpolatedFrame]) -> None:
     """Four pictures from each snapshot to the next: the world moves on in all of them, and panels tick once."""
-    moments = [
+    source = [
         InterpolatedFrame(each.before, each.after, (part + 1) / 4) for each in ten_seconds[300:306] for part in range(4)
     ]
-    film(folder / "slow.png", moments)
+    film(folder / "slow.png", source)
     shown = [np.asarray(Image.open(folder / f"slow-{number:04}.png")) for number in range(1, 25)]
-    for number, right in enumerate(pictures(moments, SMALL, range(24))):
+    for number, right in enumerate(pictures(source, SMALL, range(24))):
         assert np.array_equal(shown[number], right), number
     assert all(not np.array_equal(a, b) for a, b in pairwise(shown))
 
@@ -104,9 +104,9 @@ def test_a_gif_from_afar_changes_only_where_the_car_is_and_looks_the_same(
     folder: Path, ten_seconds: list[InterpolatedFrame]
 ) -> None:
     look = FilmLook(size=(640, 360), shown=(), camera=Mode.WHOLE)
-    moments = ten_seconds[100:250]
-    film(folder / "far.gif", moments, look)
-    first, right = pictures(moments, look, [0, 147])
+    source = ten_seconds[100:250]
+    film(folder / "far.gif", source, look)
+    first, right = pictures(source, look, [0, 147])
     last = watch(folder / "far.gif").last
     assert difference(last, right) < CLOSE
     assert far_off(last, right) < 0.3 * far_off(last, first), "the car is where it should be and nowhere else"

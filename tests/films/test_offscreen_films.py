@@ -27,14 +27,14 @@ class Driven(Screen):
 
     view: RaceView
 
-    def __init__(self, folder: Path, moments: list[InterpolatedFrame]) -> None:
+    def __init__(self, folder: Path, frames: list[InterpolatedFrame]) -> None:
         super().__init__(offscreen_stage(folder))
-        self.moments, self.ticks = moments, 0
-        self.view = RaceView(self, moments[0].after)
+        self.recorded, self.ticks = frames, 0
+        self.view = RaceView(self, frames[0].after)
 
     def tick(self, controls: Controls) -> None:
         self.ticks += 1
-        self.view.show(self.moments[self.ticks].after)
+        self.view.show(self.recorded[self.ticks].after)
 
 
 def test_a_stage_without_a_window_has_the_settings_and_is_silent(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_first_frame_is_the_screen_as_it_is_and_each_other_one_a_tick_later(
         assert np.array_equal(np.asarray(Image.open(folder / f"a-{number:04}.png")), right), number
 
 
-def test_a_film_ends_when_it_is_told_and_shows_why(
+def test_a_film_ends_with_the_frame_that_meets_its_condition(
     tmp_path: Path, folder: Path, ten_seconds: list[InterpolatedFrame]
 ) -> None:
     screen = Driven(tmp_path, ten_seconds)

@@ -1,4 +1,4 @@
-"""Recording in the window: F10 begins and ends it, and what comes out is what was to be seen, tick by tick."""
+"""Recording in the window: F10 starts and stops it, and the film shows every tick."""
 
 import sys
 from datetime import datetime
@@ -12,7 +12,7 @@ from PIL import Image
 from racer_viewer.agents import bundled_models
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.films import writers
-from racer_viewer.films.maker import FilmLook, Roll
+from racer_viewer.films.maker import Clip, FilmLook
 from racer_viewer.films.writers import Mp4Writer
 from racer_viewer.modes import film_screen
 from racer_viewer.modes.film_screen import FilmScreen
@@ -36,14 +36,14 @@ def watching(person: Person) -> WatchScreen:
 
 
 def press_record(person: Person) -> None:
-    """Without time passing."""
+    """Press the record key without time passing."""
     person.hold("f10")
     person.let_go("f10")
     person.app.frame(0.0)
 
 
 def wait_for_film(person: Person) -> Path:
-    """Until the film is made; returns where it is said to be."""
+    """Wait until the film is made; return the path in the notice."""
     person.top(FilmScreen)
     for _ in range(LIMIT):
         if not isinstance(person.app.context.top, FilmScreen):
@@ -54,70 +54,70 @@ def wait_for_film(person: Person) -> Path:
     return Path(said.split("saved as ")[1])
 
 
-def roll_of(person: Person) -> Roll:
+def clip_of(person: Person) -> Clip:
     recorder = person.app.recorder
     assert recorder is not None
-    assert recorder.roll is not None
-    return recorder.roll
+    assert recorder.clip is not None
+    return recorder.clip
 
 
 def window_look(person: Person, size: tuple[int, int] = WINDOW) -> FilmLook:
     return FilmLook(size=size, shown=person.app.context.settings.overlays)
 
 
-def ticks(moments: list[InterpolatedFrame]) -> list[int]:
-    return [int(moment.after.car["step_count"]) for moment in moments]
+def ticks(recorded: list[InterpolatedFrame]) -> list[int]:
+    return [int(frame.after.car["step_count"]) for frame in recorded]
 
 
 @pytest.mark.parametrize("seconds", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_film_has_60_frames_a_second_however_slow_the_window_is(person: Person, seconds: int) -> None:
-    """Six ticks between two pictures of the window: none is missing in the film."""
+    """Six ticks between two frames of the window: none is missing in the film."""
     frames = 60 * seconds
     screen = watching(person)
-    moments = [screen.view.frame()]
-    screen.view.show = _noting(screen.view, moments)  # type: ignore[method-assign]
+    recorded = [screen.view.frame()]
+    screen.view.show = _recording(screen.view, recorded)  # type: ignore[method-assign]
     press_record(person)
-    while len(moments) < frames - 6:
+    while len(recorded) < frames - 6:
         person.frames(1, seconds=0.1)
-    while len(moments) < frames:
+    while len(recorded) < frames:
         person.frames(1, seconds=1 / 60)
     press_record(person)
     path = wait_for_film(person)
-    assert ticks(moments) == list(range(frames))
+    assert ticks(recorded) == list(range(frames))
     assert path.parent == person.data / "films"
     assert path.suffix == ".mp4"
     seen = watch(path)
     assert (seen.frames, seen.seconds) == (frames, seconds)
     numbers = [0, frames // 2, frames - 2, frames - 1]
-    first, later, before_last, last = pictures(moments, window_look(person), numbers, screen.view.camera.insets)
+    first, later, before_last, last = pictures(recorded, window_look(person), numbers, screen.view.camera.insets)
     assert difference(seen.first, first) < 0.6 * difference(seen.first, later)
     assert difference(seen.last, last) < 0.6 * difference(seen.last, before_last)
     assert not ffmpegs(path.parent)
 
 
-def _noting(view: RaceView, moments: list[InterpolatedFrame]):  # type: ignore[no-untyped-def]
+def _recording(view: RaceView, recorded: list[InterpolatedFrame]):  # type: ignore[no-untyped-def]
     show = view.show
 
-    def show_and_note(snapshot: Snapshot) -> None:
+    def show_and_record(snapshot: Snapshot) -> None:
         show(snapshot)
-        moments.append(InterpolatedFrame(view.before, view.after))
+        recorded.append(InterpolatedFrame(view.before, view.after))
 
-    return show_and_note
+    return show_and_record
 
 
 def test_pngs_are_to_the_pixel_what_was_to_be_seen(person: Person, folder: Path) -> None:
-    """From the first car on the road on, as `play --record` asks for it."""
+    """Record from the first car on the road on, as `play --record` does."""
     person.app.record_to(folder / "drive.png")
     person.frames(5)
     screen = watching(person)
-    moments = [screen.view.frame()]
+    recorded = [screen.view.frame()]
     for _ in range(11):
         person.frames()
-        moments.append(screen.view.frame())
+        recorded.append(screen.view.frame())
     press_record(person)
     assert wait_for_film(person) == folder / "drive-0001.png"
     assert len(list(folder.iterdir())) == 12
-    for number, right in enumerate(pictures(moments, window_look(person), range(12)), 1):
+    for number, right in enumerate(pictures(recorded, window_look(person), range(12)), 1):
         assert np.array_equal(_read(folder / f"drive-{number:04}.png"), right), number
 
 
@@ -126,7 +126,7 @@ def _read(path: Path) -> Pixels:
 
 
 @pytest.mark.slow
-def test_a_film_shows_the_overlays_and_the_view_of_each_moment(person: Person, folder: Path) -> None:
+def test_a_film_shows_the_overlays_and_the_view_of_each_frame(person: Person, folder: Path) -> None:
     person.app.record_to(folder / "drive.png")
     screen = watching(person)
     person.frames(3)
@@ -147,22 +147,22 @@ def test_a_film_shows_the_overlays_and_the_view_of_each_moment(person: Person, f
 def test_without_ffmpeg_it_is_a_gif_of_modest_size(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     screen = watching(person)
-    moments = [screen.view.frame()]
+    recorded = [screen.view.frame()]
     press_record(person)
     for _ in range(29):
         person.frames()
-        moments.append(screen.view.frame())
+        recorded.append(screen.view.frame())
     press_record(person)
     path = wait_for_film(person)
     assert path.suffix == ".gif"
     seen = watch(path)
     assert (seen.frames, seen.seconds) == (10, 0.5)
-    assert seen.first.shape == (405, writers.WIDEST, 3)
-    (last,) = pictures(moments, window_look(person, (writers.WIDEST, 405)), [27])
+    assert seen.first.shape == (405, writers.MAX_GIF_WIDTH, 3)
+    (last,) = pictures(recorded, window_look(person, (writers.MAX_GIF_WIDTH, 405)), [27])
     assert difference(seen.last, last) < 8.0
 
 
-def test_where_nothing_drives_it_is_told_when_f10_works(person: Person) -> None:
+def test_a_notice_says_when_f10_works(person: Person) -> None:
     person.press("f10")
     assert "while a car is on screen" in person.app.context.notice
     person.choose("Settings")
@@ -198,13 +198,13 @@ def test_the_window_stays_alive_while_a_film_is_made(person: Person, monkeypatch
     press_record(person)
     making = person.top(FilmScreen)
     steps: list[int] = []
-    step = making.development.step
-    monkeypatch.setattr(making.development, "step", lambda: (steps.append(1), step())[1])
+    step = making.export.step
+    monkeypatch.setattr(making.export, "step", lambda: (steps.append(1), step())[1])
     monkeypatch.setattr(film_screen, "TIME_BUDGET", 0.0)
     person.frames(1, seconds=0.25)
     person.frames(1, seconds=0.25)
     assert len(steps) == 2
-    assert making.development.done == 2
+    assert making.export.done == 2
     monkeypatch.undo()
     wait_for_film(person)
 
@@ -218,14 +218,14 @@ def test_pausing_adds_no_frames(person: Person) -> None:
     person.press("escape")
     person.top(PauseScreen)
     person.frames(20)
-    assert len(roll_of(person)) == 11
+    assert len(clip_of(person)) == 11
     person.choose("Resume")
     person.frames(5)
-    assert len(roll_of(person)) == 11 + 1 + 5, "the first tick came with the key"
+    assert len(clip_of(person)) == 11 + 1 + 5, "the first tick came with the key"
 
 
 def test_the_tick_that_ends_a_drive_is_in_the_film(person: Person) -> None:
-    """As when the last lap is done: the results lie over it in the same tick."""
+    """Results may cover the screen in the same tick, as after the last lap."""
     screen = watching(person)
     show = screen.view.show
 
@@ -238,8 +238,8 @@ def test_the_tick_that_ends_a_drive_is_in_the_film(person: Person) -> None:
     press_record(person)
     person.frames(10)
     person.top(MessageScreen)
-    roll = roll_of(person)
-    assert ticks([roll[number].moment for number in range(len(roll))]) == [0, 1, 2, 3, 4, 5]
+    clip = clip_of(person)
+    assert ticks([clip[number].frame for number in range(len(clip))]) == [0, 1, 2, 3, 4, 5]
 
 
 def test_leaving_the_road_makes_the_film(person: Person) -> None:
@@ -248,7 +248,7 @@ def test_leaving_the_road_makes_the_film(person: Person) -> None:
     press_record(person)
     person.frames(4)
     person.press("escape")
-    frames = len(roll_of(person))
+    frames = len(clip_of(person))
     person.choose("To the menu")
     person.frames(2)
     path = wait_for_film(person)
@@ -256,8 +256,8 @@ def test_leaving_the_road_makes_the_film(person: Person) -> None:
     assert watch(path).frames == frames
 
 
-def test_a_full_roll_makes_the_film_and_says_why(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(film_screen, "Roll", lambda: Roll(longest=0.2))
+def test_a_full_clip_makes_the_film_and_says_why(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(film_screen, "Clip", lambda: Clip(max_seconds=0.2))
     watching(person)
     press_record(person)
     person.frames(11)
@@ -272,7 +272,7 @@ def test_escape_cancels_and_leaves_nothing(person: Person) -> None:
     person.frames(20)
     press_record(person)
     making = person.top(FilmScreen)
-    while making.development.done < 5:
+    while making.export.done < 5:
         person.frames()
     assert ffmpegs(person.data) or sys.platform != "linux"
     person.press("escape")
@@ -290,7 +290,7 @@ def test_closing_the_window_loses_nothing(when: str, person: Person, capsys: pyt
     if when == "while it is made":
         press_record(person)
         making = person.top(FilmScreen)
-        while making.development.done < 5:
+        while making.export.done < 5:
             person.frames()
     pygame.event.post(pygame.event.Event(pygame.QUIT))
     person.frames()
@@ -302,7 +302,7 @@ def test_closing_the_window_loses_nothing(when: str, person: Person, capsys: pyt
     assert not ffmpegs(person.data)
 
 
-def test_a_place_that_takes_no_film_is_told_at_once(person: Person, tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_a_message_at_once(person: Person, tmp_path: Path) -> None:
     person.app.record_to(tmp_path / "nowhere" / "film.mp4")
     watching(person)
     person.frames(2)

@@ -1,4 +1,4 @@
-"""What tests of sound share."""
+"""Fixtures of the sound tests."""
 
 import pytest
 

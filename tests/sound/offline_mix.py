@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.sound.drive_sound import RATE, CarSound, Heard, Loop, beginning, listen, loop_levels
-from racer_viewer.sound.mixer import BUFFER, LOUDNESS_POWER, STEPS
+from racer_viewer.sound.drive_sound import RATE, CarSound, Loop, SoundState, advance, initial_state, loop_levels
+from racer_viewer.sound.mixer import BUFFER, LOUDNESS_POWER, VOLUME_STEPS
 from racer_viewer.sound.synthesis import make_effects, make_loops
 
 TICKS_PER_SECOND = 60
@@ -14,12 +14,12 @@ TICK = RATE // TICKS_PER_SECOND
 """Samples per tick."""
 
 
-def hear(drive: Sequence[CarSound]) -> list[Heard]:
-    """What sounds after every tick."""
-    heard, result = beginning(drive[0]), []
+def hear(drive: Sequence[CarSound]) -> list[SoundState]:
+    """Return the sound state after every tick."""
+    state, result = initial_state(drive[0]), []
     for car in drive:
-        heard = listen(heard, car, 1 / TICKS_PER_SECOND)
-        result.append(heard)
+        state = advance(state, car, 1 / TICKS_PER_SECOND)
+        result.append(state)
     return result
 
 
@@ -30,7 +30,7 @@ class OfflineMixer:
         self.loops = dict(make_loops())
         self.effects = dict(make_effects())
 
-    def mix(self, ticks: list[Heard], volume: float = 1.0) -> NDArray[np.float32]:
+    def mix(self, ticks: list[SoundState], volume: float = 1.0) -> NDArray[np.float32]:
         blocks = len(ticks) * TICK // BUFFER
         total = np.zeros(blocks * BUFFER, np.float32)
         places: dict[Loop, int] = {}
@@ -40,11 +40,11 @@ class OfflineMixer:
             places = {loop: places.get(loop, 0) for loop in levels}
             for loop, gain in levels.items():
                 samples = np.take(self.loops[loop], np.arange(places[loop], places[loop] + BUFFER), mode="wrap")
-                total[start : start + BUFFER] += samples * (round(gain * STEPS) / STEPS)
+                total[start : start + BUFFER] += samples * (round(gain * VOLUME_STEPS) / VOLUME_STEPS)
                 places[loop] += BUFFER
-        for number, heard in enumerate(ticks):
-            if heard.hit:
+        for number, state in enumerate(ticks):
+            if state.hit:
                 rest = total[number * TICK :]
                 hit = self.effects["wall"][: len(rest)]
-                rest[: len(hit)] += hit * heard.hit
+                rest[: len(hit)] += hit * state.hit
         return total * np.float32(volume**LOUDNESS_POWER)

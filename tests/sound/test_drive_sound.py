@@ -1,4 +1,4 @@
-"""Which loops sound at which volume, from what the car does."""
+"""The loops that play, and their gains, follow from what the car does."""
 
 import itertools
 import math
@@ -17,12 +17,12 @@ from racer_viewer.sound.drive_sound import (
     TOP_SPEEDS,
     TYRES,
     WIND,
-    Heard,
     Loop,
+    SoundState,
+    advance,
     band_revs,
-    beginning,
     gear_at,
-    listen,
+    initial_state,
     loop_levels,
     place_in_bands,
     revs_at,
@@ -33,13 +33,13 @@ ROAD, RUNOFF, SHOULDER = 0, 1, 2
 FAST = CarSound(160.0, 1.0)
 
 
-def after(car: CarSound, ticks: int = 120) -> Heard:
-    """When the car has done this for a while."""
+def after(car: CarSound, ticks: int = 120) -> SoundState:
+    """Return the state after the car has done this for a while."""
     return hear([car] * ticks)[-1]
 
 
-def engine_power(heard: Heard) -> float:
-    return sum(gain**2 for loop, gain in loop_levels(heard).items() if loop.kind == "body")
+def engine_power(state: SoundState) -> float:
+    return sum(gain**2 for loop, gain in loop_levels(state).items() if loop.kind == "body")
 
 
 def test_a_car_is_heard_from_its_row() -> None:
@@ -94,17 +94,17 @@ def test_bands_and_revs_are_two_names_for_the_same() -> None:
 
 def test_at_steady_speed_one_engine_loop_sounds_alone() -> None:
     for speed in np.arange(0.0, 161.0, 4.0):
-        heard = after(CarSound(speed, 1.0))
-        bands = {loop.band for loop in loop_levels(heard) if loop.kind == "body"}
-        assert bands == {heard.next_band}
-        assert abs(place_in_bands(heard.revs) - heard.next_band) <= 0.6
+        state = after(CarSound(speed, 1.0))
+        bands = {loop.band for loop in loop_levels(state) if loop.kind == "body"}
+        assert bands == {state.next_band}
+        assert abs(place_in_bands(state.revs) - state.next_band) <= 0.6
 
 
 def test_a_crossfade_keeps_its_power() -> None:
     for fade in np.linspace(0.0, 1.0, 11):
-        heard = Heard(revs=0.5, load=1.0, band=10, next_band=11, fade=fade, presence=1.0)
-        whole = Heard(revs=0.5, load=1.0, band=11, next_band=11, fade=1.0, presence=1.0)
-        assert engine_power(heard) == pytest.approx(engine_power(whole), rel=0.001)
+        state = SoundState(revs=0.5, load=1.0, band=10, next_band=11, fade=fade, presence=1.0)
+        whole = SoundState(revs=0.5, load=1.0, band=11, next_band=11, fade=1.0, presence=1.0)
+        assert engine_power(state) == pytest.approx(engine_power(whole), rel=0.001)
 
 
 def test_a_fade_ends_before_the_next_begins() -> None:
@@ -131,7 +131,7 @@ def test_the_engine_lets_go_while_it_shifts() -> None:
 
 
 def test_a_drive_begins_from_silence_and_without_a_jump() -> None:
-    assert loop_levels(beginning(CarSound(160.0, 1.0, 0.2))) == {}
+    assert loop_levels(initial_state(CarSound(160.0, 1.0, 0.2))) == {}
     ticks = hear([CarSound(160.0, 1.0, 0.2)] * 40)
     old: dict[Loop, float] = {}
     for new in map(loop_levels, ticks):
@@ -183,7 +183,7 @@ def test_a_wall_is_one_hit_and_a_scrape_as_long_as_it_lasts() -> None:
 
 def test_a_harder_hit_is_louder() -> None:
     def hit(before: float, now: float) -> float:
-        return listen(Heard(speed=before), CarSound(now, 0.0, wall_contact=True), 1 / 60).hit
+        return advance(SoundState(speed=before), CarSound(now, 0.0, wall_contact=True), 1 / 60).hit
 
     assert 0.0 < hit(5.0, 5.0) < hit(100.0, 100.0) < hit(100.0, 70.0) < hit(140.0, 20.0) == 1.0
 
@@ -204,11 +204,11 @@ def test_a_harder_hit_is_louder() -> None:
     st.floats(0.001, 0.1),
 )
 def test_whatever_the_car_does_gains_stay_within_limits(drive: list[CarSound], seconds: float) -> None:
-    heard = Heard()
+    state = SoundState()
     for car in drive:
-        heard = listen(heard, car, seconds)
-        levels = loop_levels(heard)
+        state = advance(state, car, seconds)
+        levels = loop_levels(state)
         assert len(levels) <= 8
         assert all(0.0 < gain <= 1.0 for gain in levels.values())
         assert all(0 <= loop.band < BANDS for loop in levels)
-        assert 0.0 <= heard.hit <= 1.0
+        assert 0.0 <= state.hit <= 1.0

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from racer_env.engine import Simulation, load_circuit
 from racer_viewer.agents import load_agent
 from racer_viewer.sound import CarSound, car_sound
-from racer_viewer.sound.drive_sound import FIRING_AT_LIMIT, RATE, Heard
+from racer_viewer.sound.drive_sound import FIRING_AT_LIMIT, RATE, SoundState
 from racer_viewer.sound.mixer import BUFFER
 from tests.sound.offline_mix import TICK, OfflineMixer, hear
 
@@ -82,7 +82,7 @@ def test_the_pitch_follows_the_engine_and_in_a_gear_the_speed(good_drive: list[C
     assert fast[0] / slow[0] > 1.1
 
 
-def _is_steady(ticks: list[Heard], tick: int) -> bool:
+def _is_steady(ticks: list[SoundState], tick: int) -> bool:
     """Revs move little within the window."""
     near = [each.revs for each in ticks[tick - 8 : tick + 9]]
     return max(near) < 1.06 * min(near)

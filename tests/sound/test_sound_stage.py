@@ -1,8 +1,9 @@
-"""The stage: pygame's real mixer under SDL's dummy and disk drivers, and silence where there is no device."""
+"""The sound player, with pygame's real mixer under SDL's dummy and disk drivers, and without a device."""
 
 import os
 import subprocess
 import sys
+import threading
 import time
 import timeit
 from collections.abc import Iterator
@@ -11,17 +12,19 @@ import numpy as np
 import pygame
 import pytest
 
-from racer_viewer.sound import CarSound, SoundStage, open_sound
+from racer_viewer.sound import CarSound, SoundPlayer, open_sound
 from racer_viewer.sound.drive_sound import FIRING_AT_LIMIT, RATE, RUMBLE, TOP_SPEEDS, TYRES, WIND
 from racer_viewer.sound.mixer import EFFECT_CHANNELS, LOOP_CHANNELS
+from racer_viewer.sound.synthesis import EFFECTS
+from tests.bridge.watching import eventually
 
 FAST = CarSound(160.0, 1.0)
 LIMIT = 20.0
-"""For things that take a moment [s]."""
+"""Time limit for opening the device [s]."""
 
 
 class Clock:
-    """Tells the time that a test says."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -36,25 +39,25 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def context(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[SoundStage]:
-    """One that plays to nobody."""
+def player(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[SoundPlayer]:
+    """A player on the dummy driver."""
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
-    stage = SoundStage(0.8, clock)
-    stage.open(unheard=True)
-    assert stage.wait_until_settled(LIMIT)
-    assert stage.reason is None
-    yield stage
-    stage.close()
+    player = SoundPlayer(0.8, clock)
+    player.open(allow_dummy=True)
+    assert player.wait_until_settled(LIMIT)
+    assert player.reason is None
+    yield player
+    player.close()
 
 
-def drive(stage: SoundStage, clock: Clock, car: CarSound, ticks: int = 60) -> None:
+def drive(player: SoundPlayer, clock: Clock, car: CarSound, ticks: int = 60) -> None:
     for _ in range(ticks):
         clock.now += 1 / 60
-        stage.tick(car)
+        player.tick(car)
 
 
 def busy(first: int, count: int) -> int:
-    """How many channels play."""
+    """Return the number of channels that play."""
     return sum(pygame.mixer.Channel(number).get_busy() for number in range(first, first + count))
 
 
@@ -62,139 +65,142 @@ def effects_playing() -> int:
     return busy(LOOP_CHANNELS, EFFECT_CHANNELS)
 
 
-def test_a_drive_plays_the_loops_that_belong_to_it(stage: SoundStage, clock: Clock) -> None:
-    assert stage.playing == {}
-    drive(stage, clock, FAST)
-    assert {loop.kind for loop in stage.playing} == {"body", "load", "wind"}
+def test_a_drive_plays_the_loops_that_belong_to_it(player: SoundPlayer, clock: Clock) -> None:
+    assert player.playing == {}
+    drive(player, clock, FAST)
+    assert {loop.kind for loop in player.playing} == {"body", "load", "wind"}
     assert busy(0, LOOP_CHANNELS) == 3
-    drive(stage, clock, CarSound(100.0, 0.0, slip_angle=0.2, surface=1))
-    assert {TYRES, RUMBLE, WIND} < set(stage.playing)
-    assert busy(0, LOOP_CHANNELS) == len(stage.playing) == 4
+    drive(player, clock, CarSound(100.0, 0.0, slip_angle=0.2, surface=1))
+    assert {TYRES, RUMBLE, WIND} < set(player.playing)
+    assert busy(0, LOOP_CHANNELS) == len(player.playing) == 4
 
 
-def test_volumes_reach_the_channels(stage: SoundStage, clock: Clock) -> None:
-    drive(stage, clock, FAST)
-    assert stage._channels is not None
-    limit = time.monotonic() + 10.0
-    for loop, channel in stage._channels._playing.items():
-        assert channel.get_sound() is stage._loops[loop]
-        while channel.get_volume() != 1.0:
-            assert time.monotonic() < limit, "once a loop has come in, its volume is in the channel's two sides"
-            time.sleep(0.005)
-    assert stage.playing[WIND] == pytest.approx(1.0, abs=0.01)
+def test_volumes_reach_the_channels(player: SoundPlayer, clock: Clock) -> None:
+    drive(player, clock, FAST)
+    channels = [pygame.mixer.Channel(number) for number in range(LOOP_CHANNELS)]
+    playing = [channel for channel in channels if channel.get_busy()]
+    assert len({id(channel.get_sound()) for channel in playing}) == len(player.playing) == 3
+    eventually(lambda: all(channel.get_volume() == 1.0 for channel in playing), "all loops have faded in", 10.0)
+    assert player.playing[WIND] == pytest.approx(1.0, abs=0.01)
 
 
-def test_channels_do_not_run_out(stage: SoundStage, clock: Clock) -> None:
+def test_channels_do_not_run_out(player: SoundPlayer, clock: Clock) -> None:
     for turn in range(20):
         for speed in range(0, 160, 4):
-            drive(stage, clock, CarSound(speed, turn % 2, 0.2, turn % 3, speed % 8 == 0), 1)
-        stage.pause()
-        stage.resume()
-    drive(stage, clock, FAST)
-    assert stage.reason is None
-    assert len(stage.playing) == 3
+            drive(player, clock, CarSound(speed, turn % 2, 0.2, turn % 3, speed % 8 == 0), 1)
+        player.pause()
+        player.resume()
+    drive(player, clock, FAST)
+    assert player.reason is None
+    assert len(player.playing) == 3
 
 
-def test_more_ticks_than_sixty_a_second_are_left_out(stage: SoundStage, clock: Clock) -> None:
-    drive(stage, clock, FAST, 1)
-    heard = stage._heard
+def test_more_ticks_than_sixty_a_second_are_left_out(player: SoundPlayer, clock: Clock) -> None:
+    drive(player, clock, FAST, 1)
+    levels = player.playing
     clock.now += 1 / 240
-    stage.tick(FAST)
-    assert stage._heard is heard
+    player.tick(FAST)
+    assert player.playing == levels
     clock.now += 1 / 80
-    stage.tick(FAST)
-    assert stage._heard is not heard
+    player.tick(FAST)
+    assert player.playing != levels
 
 
-def test_a_pause_ends_the_car_but_not_the_menu(stage: SoundStage, clock: Clock) -> None:
-    drive(stage, clock, FAST)
-    stage.pause()
-    assert stage.playing == {}
-    drive(stage, clock, FAST)
-    assert stage.playing == {}
-    stage.play("move")
+def test_a_pause_ends_the_car_but_not_the_menu(player: SoundPlayer, clock: Clock) -> None:
+    drive(player, clock, FAST)
+    player.pause()
+    assert player.playing == {}
+    drive(player, clock, FAST)
+    assert player.playing == {}
+    player.play("move")
     assert effects_playing() == 1
-    stage.resume()
-    drive(stage, clock, FAST, 1)
-    assert 0.0 < max(stage.playing.values()) < 0.5, "it comes back softly"
+    player.resume()
+    drive(player, clock, FAST, 1)
+    assert 0.0 < max(player.playing.values()) < 0.5, "it comes back softly"
 
 
-def test_every_effect_can_be_played_and_many_at_once(stage: SoundStage) -> None:
-    assert len(stage._effects) == 9
-    for name in stage._effects:
-        stage.play(name)
+def test_every_effect_can_be_played_and_many_at_once(player: SoundPlayer) -> None:
+    assert len(EFFECTS) == 9
+    for name in EFFECTS:
+        player.play(name)
     assert effects_playing() == EFFECT_CHANNELS
-    assert stage.reason is None
+    assert player.reason is None
 
 
-def test_a_wall_is_heard(stage: SoundStage, clock: Clock) -> None:
-    drive(stage, clock, FAST)
+def test_a_wall_is_heard(player: SoundPlayer, clock: Clock) -> None:
+    drive(player, clock, FAST)
     assert effects_playing() == 0
-    drive(stage, clock, CarSound(90.0, 1.0, wall_contact=True), 3)
+    drive(player, clock, CarSound(90.0, 1.0, wall_contact=True), 3)
     assert effects_playing() == 1
 
 
-def test_the_volume_is_that_of_all_sounds(stage: SoundStage) -> None:
+def test_the_volume_is_that_of_all_sounds(player: SoundPlayer, clock: Clock) -> None:
+    drive(player, clock, FAST)
+    for name in EFFECTS:
+        player.play(name)
+    channels = [pygame.mixer.Channel(number) for number in range(LOOP_CHANNELS + EFFECT_CHANNELS)]
+    sounds = [sound for channel in channels if (sound := channel.get_sound()) is not None]
+    assert len(sounds) == 3 + EFFECT_CHANNELS
+
     def gain() -> float:
-        (same,) = {sound.get_volume() for sound in (*stage._effects.values(), *stage._loops.values())}
+        (same,) = {sound.get_volume() for sound in sounds}
         return same
 
     assert gain() == pytest.approx(0.8**1.5, abs=0.01)
-    stage.set_volume(0.05)
+    player.set_volume(0.05)
     assert gain() > 0.0, "the lowest step of a slider is not silence"
-    stage.set_volume(0.0)
+    player.set_volume(0.0)
     assert gain() == 0.0
-    stage.set_volume(7.0)
+    player.set_volume(7.0)
     assert gain() == 1.0
-    assert stage.volume == 1.0
+    assert player.volume == 1.0
 
 
-def test_a_tick_costs_less_than_a_tenth_of_a_millisecond(stage: SoundStage, clock: Clock) -> None:
+def test_a_tick_costs_less_than_a_tenth_of_a_millisecond(player: SoundPlayer, clock: Clock) -> None:
     speeds = iter(np.tile(np.arange(0.0, 160.0, 0.8), 20).tolist())
-    costs = timeit.repeat(lambda: drive(stage, clock, CarSound(next(speeds), 1.0, 0.1), 1), number=20, repeat=50)
+    costs = timeit.repeat(lambda: drive(player, clock, CarSound(next(speeds), 1.0, 0.1), 1), number=20, repeat=50)
     assert np.median(costs) / 20 < 0.1e-3
 
 
-def test_a_device_that_goes_away_leaves_silence(stage: SoundStage, clock: Clock) -> None:
-    drive(stage, clock, FAST)
+def test_a_device_that_goes_away_leaves_silence(player: SoundPlayer, clock: Clock) -> None:
+    drive(player, clock, FAST)
     pygame.mixer.quit()
-    drive(stage, clock, FAST)
-    stage.play("accept")
-    stage.set_volume(0.5)
-    stage.pause()
-    assert stage.reason
-    assert stage.playing == {}
+    drive(player, clock, FAST)
+    player.play("accept")
+    player.set_volume(0.5)
+    player.pause()
+    assert player.reason
+    assert player.playing == {}
 
 
-def test_a_closed_stage_is_silent_and_gives_the_device_back(stage: SoundStage, clock: Clock) -> None:
-    drive(stage, clock, FAST)
-    stage.close()
+def test_a_closed_stage_is_silent_and_gives_the_device_back(player: SoundPlayer, clock: Clock) -> None:
+    drive(player, clock, FAST)
+    player.close()
     assert pygame.mixer.get_init() is None
-    stage.close()
-    drive(stage, clock, FAST)
-    stage.play("accept")
-    assert stage.reason == "closed"
+    player.close()
+    drive(player, clock, FAST)
+    player.play("accept")
+    assert player.reason == "closed"
 
 
 def test_a_stage_can_be_closed_before_it_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
     for delay in (LIMIT, 0.0):
-        stage = open_sound(delay=delay, unheard=True)
+        player = open_sound(delay=delay, allow_dummy=True)
         start = time.perf_counter()
-        stage.close()
+        player.close()
         assert time.perf_counter() - start < 2.0
-        assert stage._thread is not None
-        assert not stage._thread.is_alive()
+        assert "sound" not in [thread.name for thread in threading.enumerate()]
         assert pygame.mixer.get_init() is None
 
 
 def test_a_mixer_that_somebody_opened_otherwise_is_opened_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
     pygame.mixer.init(22_050, 8, 1)
-    stage = open_sound(delay=0.0, unheard=True)
-    assert stage.wait_until_settled(LIMIT)
+    player = open_sound(delay=0.0, allow_dummy=True)
+    assert player.wait_until_settled(LIMIT)
     assert pygame.mixer.get_init() == (RATE, -16, 2)
-    stage.close()
+    player.close()
 
 
 @pytest.mark.parametrize("driver", ["dummy", "no-such-driver"])
@@ -204,19 +210,19 @@ def test_without_a_device_there_is_silence_and_a_reason(driver: str, monkeypatch
 
 
 def assert_silent(why: str) -> None:
-    stage = open_sound(0.5, delay=0.0)
-    stage.tick(FAST)
-    stage.play("accept")
-    assert stage.wait_until_settled(LIMIT)
-    assert stage.reason is not None
-    assert why in stage.reason
-    stage.tick(FAST)
-    stage.play("accept")
-    stage.set_volume(0.2)
-    stage.pause()
-    stage.resume()
-    assert stage.playing == {}
-    stage.close()
+    player = open_sound(0.5, delay=0.0)
+    player.tick(FAST)
+    player.play("accept")
+    assert player.wait_until_settled(LIMIT)
+    assert player.reason is not None
+    assert why in player.reason
+    player.tick(FAST)
+    player.play("accept")
+    player.set_volume(0.2)
+    player.pause()
+    player.resume()
+    assert player.playing == {}
+    player.close()
 
 
 def python(code: str, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -231,12 +237,12 @@ def test_without_a_mixer_there_is_silence_and_a_reason() -> None:
 import sys
 sys.modules["pygame.mixer"] = None
 from racer_viewer.sound import CarSound, open_sound
-stage = open_sound(delay=0.0)
-assert stage.wait_until_settled(20)
-stage.tick(CarSound(160.0, 1.0))
-stage.play("accept")
-stage.close()
-print(stage.reason)
+player = open_sound(delay=0.0)
+assert player.wait_until_settled(20)
+player.tick(CarSound(160.0, 1.0))
+player.play("accept")
+player.close()
+print(player.reason)
 """
     result = python(code)
     assert "mixer" in result.stdout.splitlines()[-1], result.stderr
@@ -250,8 +256,8 @@ import pygame
 before = set(sys.modules)
 from racer_viewer.sound import open_sound
 start = time.perf_counter()
-stage = open_sound(0.8)
-stage.play("move")
+player = open_sound(0.8)
+player.play("move")
 assert time.perf_counter() - start < 0.1
 assert not pygame.mixer.get_init()
 new = {name.partition(".")[0] for name in set(sys.modules) - before}
@@ -266,11 +272,11 @@ def test_alsa_keeps_quiet_about_a_missing_card_and_others_are_heard() -> None:
     code = """
 import os, sys
 from racer_viewer.sound import open_sound
-from racer_viewer.sound.mixer import without_alsa_chatter
-stage = open_sound(delay=0.0)
-assert stage.wait_until_settled(20)
-stage.close()
-with without_alsa_chatter():
+from racer_viewer.sound.mixer import without_alsa_messages
+player = open_sound(delay=0.0)
+assert player.wait_until_settled(20)
+player.close()
+with without_alsa_messages():
     os.write(2, b"ALSA lib pcm.c:2666: Unknown PCM default\\n")
     print("something else", file=sys.stderr, flush=True)
 print("the end", file=sys.stderr)
@@ -284,7 +290,7 @@ RECORDING = """
 import sys, time
 from pathlib import Path
 import pygame
-from racer_viewer.sound import CarSound, SoundStage
+from racer_viewer.sound import CarSound, SoundPlayer
 file = Path(sys.argv[1])
 
 def seconds():
@@ -293,26 +299,26 @@ def seconds():
 def go_on(duration):
     end = seconds() + duration
     while seconds() < end:
-        stage.tick(CarSound(100.0, 1.0))
+        player.tick(CarSound(100.0, 1.0))
         time.sleep(0.0005)
 
-stage = SoundStage(1.0, seconds)
-stage.open(unheard=True)
-assert stage.wait_until_settled(20)
-for act in (lambda: None, lambda: stage.set_volume(0.0), lambda: stage.set_volume(1.0), stage.pause):
+player = SoundPlayer(1.0, seconds)
+player.open(allow_dummy=True)
+assert player.wait_until_settled(20)
+for act in (lambda: None, lambda: player.set_volume(0.0), lambda: player.set_volume(1.0), player.pause):
     act()
-    while act == stage.pause and pygame.mixer.get_busy():  # SDL fades by the clock on the wall
+    while act == player.pause and pygame.mixer.get_busy():  # SDL fades by the clock on the wall
         time.sleep(0.0005)
     go_on(1.2)
     print(seconds())
-stage.close()
+player.close()
 """
 """The time is that of the recording, which runs faster than the clock on the wall."""
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> list[np.ndarray]:
-    """What pygame's mixer really gave out in a drive, at volume 0, at volume 1 again, and in a pause: 0.8 s of each."""
+    """Output of pygame's mixer in a drive, at volume 0, at volume 1 again, and in a pause: 0.8 s of each."""
     file = tmp_path_factory.mktemp("sound") / "recording.raw"
     result = python(RECORDING, str(file), SDL_AUDIODRIVER="disk", SDL_DISKAUDIOFILE=str(file), SDL_DISKAUDIODELAY="2")
     assert result.returncode == 0, result.stderr

@@ -37,7 +37,7 @@ def spectrum(samples: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray
 
 
 def middle_frequency(samples: NDArray[np.float32]) -> float:
-    """Where the weight of the spectrum lies."""
+    """Return the centre of the spectrum."""
     frequencies, amplitudes = spectrum(samples)
     return float((frequencies * amplitudes).sum() / amplitudes.sum())
 

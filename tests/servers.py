@@ -1,4 +1,4 @@
-"""Real servers, as processes of their own."""
+"""Real servers in their own processes."""
 
 import signal
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass
 class RunningServer:
-    """A server process and where it is, as it says itself."""
+    """Server process and its URL."""
 
     url: str
     process: "subprocess.Popen[str]"
@@ -29,7 +29,7 @@ class RunningServer:
 
 @contextmanager
 def running_server(folder: Path, verb: str, *arguments: str) -> Iterator[RunningServer]:
-    """`racer-viewer VERB` on a port of its own choice, ended afterwards."""
+    """Run `racer-viewer VERB` on a free port, and kill it afterwards."""
     log = folder / f"{verb}-{len(list(folder.iterdir()))}.log"
     command = [sys.executable, "-P", "-m", "racer_viewer", verb, "--port", "0", *arguments]
     with (

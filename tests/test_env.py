@@ -1,4 +1,4 @@
-"""RacerEnv: a Gymnasium environment, the same over every bridge."""
+"""RacerEnv: a Gymnasium environment that behaves the same over every bridge."""
 
 import subprocess
 import sys
@@ -24,14 +24,14 @@ STEP_KEYS = {
 
 
 def actions(ticks: int, seed: int = 0) -> np.ndarray:
-    """Some that get somewhere, meet a wall and stand for a while."""
+    """Return actions that drive, hit a wall and stand still for a while."""
     drawn = np.random.default_rng(seed).uniform((-1, 0.3, 0), (1, 1, 0.3), (ticks // 10 + 1, 3)).repeat(10, axis=0)
     drawn[ticks // 2 : ticks // 2 + 20] = (0.0, 0.0, 1.0)
     return drawn[:ticks].astype(np.float32)
 
 
 def episode(env: RacerEnv, ticks: int = 250, **reset: Any) -> list[Any]:
-    """All that comes back from a reset and some steps."""
+    """Return the results of a reset and some steps."""
     results: list[Any] = [env.reset(**reset)]
     results += [env.step(action) for action in actions(ticks)]
     env.close()

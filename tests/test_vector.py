@@ -1,4 +1,4 @@
-"""RacerVectorEnv: N cars, the same as N single environments."""
+"""RacerVectorEnv: N cars, identical to N single environments."""
 
 import gc
 import sys
@@ -26,7 +26,7 @@ def drawn_actions(ticks: int, cars: int) -> np.ndarray:
 
 
 def assert_equal(ours: Any, theirs: Any, where: str = "infos") -> None:
-    """Recursively, to the last bit."""
+    """Compare recursively, bit by bit."""
     if isinstance(theirs, dict):
         assert ours.keys() == theirs.keys(), where
         for key in theirs:

@@ -1,4 +1,4 @@
-"""Real bridge servers, as processes of their own."""
+"""Fixtures: real bridge servers in their own processes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -18,12 +18,12 @@ def running_bridge(folder: Path, *arguments: str) -> AbstractContextManager[Runn
 
 @pytest.fixture(scope="session")
 def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
-    """A server with default settings, shared by all tests that do it no harm."""
+    """Server with default settings, shared by all tests that do not stop it."""
     with running_bridge(tmp_path_factory.mktemp("bridge")) as running:
         yield running
 
 
 @pytest.fixture
 def start_bridge(tmp_path: Path) -> StartBridge:
-    """Starts servers with other settings: `with start_bridge("--max-clients", "2") as bridge:`."""
+    """Context manager for servers with other settings: `with start_bridge("--max-clients", "2") as bridge:`."""
     return lambda *arguments: running_bridge(tmp_path, *arguments)

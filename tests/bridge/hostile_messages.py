@@ -1,4 +1,4 @@
-"""Messages that nobody should send, as many as wanted, the same for the same seed."""
+"""Hostile messages: invalid in many ways, reproducible by seed."""
 
 import copy
 import json
@@ -53,7 +53,7 @@ NASTY: list[Any] = [
 
 
 def hostile_messages(seed: int, number: int) -> Iterator[Message]:
-    """So many, of every kind; now and then one that is right, so that there is something to break."""
+    """Yield messages of every kind; some are valid, so that there is an environment to break."""
     draw = random.Random(seed)
     kinds, weights = zip(*KINDS.items(), strict=True)
     for kind in draw.choices(kinds, weights, k=number):
@@ -68,13 +68,13 @@ def _text(value: Any) -> Message:
     return TEXT, json.dumps(value).encode()
 
 
-def _right(draw: random.Random) -> Message:
-    """One in two is a step, which has to be in one of two forms."""
+def _valid(draw: random.Random) -> Message:
+    """Return a valid message; half of them are steps, in JSON or binary."""
     return draw.choice([_text(draw.choice(VALID)), _text(VALID[0]), (BINARY, STEP_OF_3)])
 
 
 def _wrong_field(draw: random.Random) -> Message:
-    """A right message but for one value, somewhere."""
+    """Return a valid message with one wrong value."""
     message = copy.deepcopy(draw.choice(VALID))
     place: Any = message
     while True:
@@ -87,7 +87,7 @@ def _wrong_field(draw: random.Random) -> Message:
 
 
 def _odd_fields(draw: random.Random) -> Message:
-    """Something is missing, something is too much, something comes twice."""
+    """Return a message with a missing field, a surplus field, or duplicate fields."""
     message = copy.deepcopy(draw.choice(VALID))
     del message[draw.choice(list(message))]
     message[draw.choice(["action", "trackId", "config", "seed", "x", "", "numCars", "mask"])] = draw.choice(NASTY)
@@ -98,8 +98,8 @@ def _odd_fields(draw: random.Random) -> Message:
 
 
 def _mutated(draw: random.Random) -> Message:
-    """A right message with some bytes changed, lost, doubled or added, or with its end cut off."""
-    opcode, payload = _right(draw)
+    """Return a valid message with some bytes changed, deleted, repeated or inserted, or truncated."""
+    opcode, payload = _valid(draw)
     content = bytearray(payload)
     for _ in range(draw.randint(1, 5)):
         at = draw.randrange(len(content)) if content else 0
@@ -124,13 +124,13 @@ def _noise(draw: random.Random) -> Message:
 
 
 def _json_noise(draw: random.Random) -> Message:
-    """What looks like JSON for a while."""
+    """Return random tokens of JSON."""
     pieces = ['{"type":', '"step"', '"reset"', "[", "]", "{", "}", ",", ":", "1", "-", "1e9", '"', "\\", "null", "true"]
     return TEXT, "".join(draw.choices(pieces, k=draw.randint(1, 40))).encode()
 
 
 def _nested(draw: random.Random) -> Message:
-    """So deep that who parses it by recursion falls."""
+    """Return JSON that is nested too deeply for a recursive parser."""
     depth = draw.choice([10, 100, 500, 900, 990, 1000, 1010, 1020, 1023, 1024, 1025, 2000, 10000, 30000])
     opening, closing = draw.choice([("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
     depth = min(depth, 60000 // len(opening + closing))
@@ -162,7 +162,7 @@ def _huge_number(draw: random.Random) -> Message:
 
 
 def _large(draw: random.Random) -> Message:
-    """As much as may be sent in one message."""
+    """Return a message of the maximum size."""
     room = LARGEST_MESSAGE - 100
     filling = draw.choice(['"' + "x" * room + '"', "[" + "0," * (room // 2) + "0]", "[" + "[]," * (room // 3) + "0]",
                            "{" + ",".join(f'"{i}":0' for i in range(room // 10)) + "}", " " * room + "0"])  # fmt: skip
@@ -176,7 +176,7 @@ def _too_large(draw: random.Random) -> Message:
 
 
 def _odd_batch(draw: random.Random) -> Message:
-    """A batch step whose header and size do not agree, or with values that are none."""
+    """Return a batch step with an inconsistent header or invalid numbers."""
     magic = draw.choice([b"RCRB", b"RCRB", b"RCRB", b"BRCR", b"\0\0\0\0"])
     version, kind = draw.choice([0, 1, 1, 1, 2, 65535]), draw.choice([0, 1, 1, 1, 2, 65535])
     cars, ended = draw.choice([0, 1, 2, 3, 3, 3, 4, 1024, 2**31, 2**32 - 1]), draw.choice([0, 0, 1, 2**32 - 1])
@@ -190,6 +190,6 @@ def _odd_batch(draw: random.Random) -> Message:
 
 
 KINDS: dict[Callable[[random.Random], Message], float] = {
-    _right: 10, _wrong_field: 30, _odd_fields: 10, _mutated: 20, _noise: 8, _json_noise: 8, _nested: 5, _huge_number: 4,
+    _valid: 10, _wrong_field: 30, _odd_fields: 10, _mutated: 20, _noise: 8, _json_noise: 8, _nested: 5, _huge_number: 4,
     _large: 0.5, _too_large: 0.3, _odd_batch: 5,
 }  # fmt: skip

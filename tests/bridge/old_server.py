@@ -1,6 +1,6 @@
-"""A server as existing ones are: protocol 1 and nothing else, with nothing of ours in it.
+"""An existing server: protocol 1 without extensions, independent of this project's code.
 
-WebSocket frames by hand, JSON of the standard library, and the car is the tests' own oracle of the engine.
+It writes WebSocket frames by hand, uses the JSON module of the standard library, and simulates the tests' oracle car.
 """
 
 import base64
@@ -23,7 +23,7 @@ Distortion = Callable[[dict[str, Any]], dict[str, Any] | bytes]
 
 
 class OldServer:
-    """Serves one connection after another. `distort` may change a reply before it is sent, to break the contract."""
+    """Server of one connection after another. `distort` may change a reply before it is sent."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -70,7 +70,7 @@ class OldServer:
 
 
 class OldEnvironment:
-    """What an existing server answers."""
+    """Environment of one connection to an existing server."""
 
     def __init__(self) -> None:
         self._car: OracleCar | None = None
@@ -126,7 +126,7 @@ class OldEnvironment:
 
 
 def receive_frame(peer: socket.socket) -> tuple[int, bytes]:
-    """Opcode and payload of one masked frame."""
+    """Return opcode and payload of one masked frame."""
     first, second = receive(peer, 2)
     size = second & 0x7F
     if size == 126:
@@ -138,7 +138,7 @@ def receive_frame(peer: socket.socket) -> tuple[int, bytes]:
 
 
 def frame(opcode: int, payload: bytes) -> bytes:
-    """A whole message as a server sends it."""
+    """Return a whole message as a server sends it."""
     size = len(payload)
     header = bytes([0x80 | opcode, size]) if size < 126 else struct.pack(">BBH", 0x80 | opcode, 126, size)
     return header + payload

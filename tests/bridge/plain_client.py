@@ -1,4 +1,4 @@
-"""A client as existing ones are: websocket-client with its defaults and JSON of the standard library."""
+"""An existing client: websocket-client with its defaults and JSON of the standard library."""
 
 import json
 from collections.abc import Iterator
@@ -7,17 +7,17 @@ from typing import Any
 
 import websocket
 
-REPLY_SECONDS = 30.0
+REPLY_TIMEOUT = 30.0
 GENTLY = [0.1, 0.5, 0.0]
-"""An action that is as good as any."""
+"""Action for tests in which any action will do."""
 
 
 class PlainClient:
     def __init__(self, url: str, **options: Any) -> None:
-        self.socket = websocket.create_connection(url, timeout=REPLY_SECONDS, **options)
+        self.socket = websocket.create_connection(url, timeout=REPLY_TIMEOUT, **options)
 
     def ask(self, message: Any) -> dict[str, Any]:
-        """The reply to a message: text as it is, bytes as a binary message, anything else as JSON."""
+        """Return the reply to a message: a string is sent as is, bytes as a binary message, anything else as JSON."""
         self.send(message)
         return self.reply()
 
@@ -41,7 +41,7 @@ class PlainClient:
         return self._expect("step_result", {"type": "step", "action": action})
 
     def refusal(self, message: Any) -> str:
-        """What the server has against a message."""
+        """Return the error message that the server replies with."""
         reply = self.ask(message)
         assert reply.keys() == {"type", "message"}, reply
         assert reply["type"] == "error"

@@ -1,4 +1,4 @@
-"""A WebSocket by hand: it can send what no library would."""
+"""A WebSocket client without a library, which can send invalid frames."""
 
 import base64
 import os
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
-LIMIT_SECONDS = 30.0
+TIMEOUT = 30.0
 
 
 def frame(opcode: int, payload: bytes = b"", *, fin: bool = True, reserved: int = 0, masked: bool = True) -> bytes:
-    """A frame as a client sends it. The mask is zero, which is as good as any."""
+    """Return a frame as a client sends it. The mask is zero, which is valid."""
     first, mask = (0x80 if fin else 0) | reserved << 4 | opcode, 0x80 if masked else 0
     if len(payload) < 126:
         head = struct.pack(">BB", first, mask | len(payload))
@@ -25,7 +25,7 @@ def frame(opcode: int, payload: bytes = b"", *, fin: bool = True, reserved: int 
 
 
 def upgrade_request(port: int, target: str = "/", **headers: str) -> bytes:
-    """The request that opens a WebSocket, with further headers: `Origin="null"`."""
+    """Return a WebSocket upgrade request with additional headers, such as `Origin="null"`."""
     lines = {
         "Host": f"127.0.0.1:{port}",
         "Upgrade": "websocket",
@@ -53,11 +53,11 @@ class Received(NamedTuple):
 
 
 class RawWebSocket:
-    """A connection after the handshake, or, with `upgrade=False`, before it."""
+    """Connection after the handshake, or before it with `upgrade=False`."""
 
     def __init__(self, port: int, *, upgrade: bool = True, receive_buffer: int | None = None) -> None:
         self.socket = socket.socket()
-        self.socket.settimeout(LIMIT_SECONDS)
+        self.socket.settimeout(TIMEOUT)
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.connect(("127.0.0.1", port))
@@ -71,14 +71,14 @@ class RawWebSocket:
         self.socket.sendall(b"".join(frames))
 
     def until(self, end: bytes) -> bytes:
-        """Everything up to some bytes."""
+        """Return everything received up to and including some bytes."""
         while end not in self._received:
             self._more()
         found = self._received.index(end) + len(end)
         return self._take(found)
 
     def receive(self) -> Received:
-        """The next frame; ConnectionError when there is none because the server has closed."""
+        """Return the next frame; raise ConnectionError if the server has closed the connection."""
         self._fill(2)
         opcode, size, start = self._received[0] & 0xF, self._received[1], 2
         if size >= 126:
@@ -94,7 +94,7 @@ class RawWebSocket:
         return payload.decode()
 
     def is_closed_by_server(self) -> bool:
-        """Whether the server closes within the time limit, whatever it sends before."""
+        """Return True once the server has closed the connection; raise TimeoutError if it does not."""
         try:
             while self.socket.recv(65536):
                 pass

@@ -1,4 +1,4 @@
-"""A well-behaved client that steps in the background while others do as they like."""
+"""A well-behaved client that steps in the background while other clients misbehave."""
 
 import threading
 import time
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 from tests.bridge.plain_client import plain_client
 
-P99_SECONDS, LONGEST_SECONDS = 0.5, 3.0
-"""No cliff; generous, since all parties of a test share two cores with others."""
+P99_SECONDS, MAX_SECONDS = 0.5, 3.0
+"""Maximum 99th percentile and maximum of a step's duration [s]; generous, because tests share two cores."""
 
 
 @contextmanager
 def stepping_neighbour(url: str) -> Iterator[None]:
-    """Steps until the end of the block, and then complains of any error and of any long wait."""
-    enough = threading.Event()
+    """Step until the end of the context, then raise on any error or long wait."""
+    stopped = threading.Event()
     problems: list[BaseException] = []
     waits: list[float] = []
 
@@ -22,7 +22,7 @@ def stepping_neighbour(url: str) -> Iterator[None]:
         try:
             with plain_client(url) as client:
                 client.reset(config={"episode": {"maxSteps": 10**9}})
-                while not enough.is_set():
+                while not stopped.is_set():
                     begin = time.perf_counter()
                     reply = client.step()
                     waits.append(time.perf_counter() - begin)
@@ -35,11 +35,11 @@ def stepping_neighbour(url: str) -> Iterator[None]:
     try:
         yield
     finally:
-        enough.set()
+        stopped.set()
         thread.join()
     if problems:
         raise problems[0]
-    assert len(waits) > 20, "it must have had the time to see something"
+    assert len(waits) > 20, "too few steps to measure anything"
     waits.sort()
     assert waits[len(waits) * 99 // 100] < P99_SECONDS
-    assert waits[-1] < LONGEST_SECONDS
+    assert waits[-1] < MAX_SECONDS

@@ -1,4 +1,4 @@
-"""BridgeClient: errors that say what to do, nothing tried again in silence, nothing trusted unseen."""
+"""Remote bridges: helpful errors, no silent retries, every reply validated."""
 
 import json
 import socket
@@ -144,7 +144,7 @@ def test_telemetry_is_the_state_of_the_car(bridge: RunningBridge) -> None:
 
 
 def replacing(*path: Any, value: Any) -> Change:
-    """Puts something else at a place of every reply to a step."""
+    """Return a distortion that replaces one value of every reply to a step."""
 
     def change(reply: dict[str, Any]) -> dict[str, Any]:
         if reply["type"] == "step_result":
@@ -223,7 +223,7 @@ def test_a_reply_that_is_no_message_is_named(server: OldServer, reply: bytes) ->
 
 
 def test_infinite_numbers_do_not_pass_as_numbers(server: OldServer) -> None:
-    for value in (float("nan"), float("inf")):  # the standard library writes them, though JSON has none
+    for value in (float("nan"), float("inf")):  # Python's json module writes them, although JSON has none
         client = BridgeClient(server.url)
         server.distort = lambda reply: reply
         client.reset()
@@ -266,7 +266,7 @@ def batch_steps() -> tuple[BatchContract, EmbeddedBatch]:
 
 
 def copied(step: BatchStep) -> BatchStep:
-    """Through the wire's format, so that every array is its own."""
+    """Return a step encoded and decoded again, so that its arrays are copies."""
     message = bytearray(encode_result(step))
     return decode_result(message, len(step.rewards))  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""FastWebSocket: the short way for whole frames, the library's for all others, and the same result by both."""
+"""FastWebSocket: the fast path for whole frames and the library's path for all others give the same results."""
 
 import socket
 import struct
@@ -18,7 +18,7 @@ REPLY = b"r" * 500
 
 
 class ScriptedServer(OldServer):
-    """Does what a test says to whoever connects."""
+    """Server that runs a test's function for every connection."""
 
     def __init__(self, talk: Callable[[socket.socket], None]) -> None:
         self._script = talk
@@ -117,7 +117,7 @@ def test_a_message_arrives_whole_however_it_comes(parts: list[bytes]) -> None:
     assert pongs == [(10, b"?")] if frame(b"?", 9) in b"".join(parts) else [(TEXT, b"thanks")]
 
 
-def test_a_close_frame_is_answered_and_told() -> None:
+def test_a_close_frame_is_answered_and_returned() -> None:
     answers = []
 
     def talk(peer: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Whatever is sent to a live server is answered, or costs its sender the connection, and nobody else notices."""
+"""Fuzzing: every message is answered or closes its own connection, and other clients are not affected."""
 
 import json
 import random
@@ -22,13 +22,14 @@ from tests.bridge.watching import MEGABYTE, events, memory_of
 
 CONNECTIONS = 4
 BARRAGE = 400
-"""Messages that one connection sends, without waiting for replies."""
-ROOM_TO_GROW = 60 * MEGABYTE
+"""Number of messages that one connection sends without waiting for replies."""
+MAX_GROWTH = 60 * MEGABYTE
+"""Maximum growth of the server's memory [bytes]."""
 KNOWN_REPLY = re.compile(rb'\{"type":"(reset_result|step_result|close_result|describe_result|track_result)"')
 
 
 def barrage(port: int, messages: Sequence[Message]) -> None:
-    """Send all messages and see that each is answered, up to the first that is too large, which ends it."""
+    """Send all messages and check that each is answered, up to the first that is too large."""
     received: list[Received] = []
     with raw_websocket(port) as raw:
         reader = threading.Thread(target=_collect, args=(raw, received))
@@ -36,13 +37,13 @@ def barrage(port: int, messages: Sequence[Message]) -> None:
         with suppress(ConnectionError):
             raw.send(*(frame(opcode, payload) for opcode, payload in messages), frame(CLOSE, b"\x03\xe8"))
         reader.join()
-    *replies, goodbye = received
+    *replies, last = received
     if any(map(is_too_large, messages)):
-        # What it sends on while it is closed can cost it the close frame, as TCP goes: then it sees a reset.
-        assert goodbye.opcode != CLOSE or goodbye.close_code == 1009
+        # If the client still sends when the server closes, TCP may reset the connection before the close frame.
+        assert last.opcode != CLOSE or last.close_code == 1009
         assert len(replies) < len(messages)
     else:
-        assert goodbye.close_code == 1000, goodbye
+        assert last.close_code == 1000, last
         assert len(replies) == len(messages)
     for reply, message in zip(replies, messages, strict=False):
         assert _is_an_answer(reply), (message[1][:500], reply.payload[:500])
@@ -64,7 +65,7 @@ def _is_an_answer(reply: Received) -> bool:
 
 
 def barrages(messages: Iterator[Message]) -> Iterator[list[Message]]:
-    """Messages in bundles for one connection each; one that is too large is the last of its bundle."""
+    """Yield bundles of messages, one per connection; a message that is too large ends its bundle."""
     while bundle := list(islice(messages, BARRAGE)):
         begin = 0
         for number, message in enumerate(bundle, 1):
@@ -74,13 +75,13 @@ def barrages(messages: Iterator[Message]) -> Iterator[list[Message]]:
 
 
 def fuzz(bridge: RunningBridge, seed: int, number: int) -> None:
-    """So many hostile messages over several connections at once, beside a client that steps."""
+    """Send hostile messages over several connections at once, next to a client that steps."""
     with plain_client(bridge.url) as client:
-        client.reset(trackId="random:1:easy")  # the one circuit among the messages that must be built
+        client.reset(trackId="random:1:easy")  # the only circuit in the messages that is not bundled
     before = memory_of(bridge.process.pid)
     with stepping_neighbour(bridge.url), ThreadPoolExecutor(CONNECTIONS) as senders:
         for _ in senders.map(lambda bundle: barrage(bridge.port, bundle), barrages(hostile_messages(seed, number))):
-            assert memory_of(bridge.process.pid) < before + ROOM_TO_GROW
+            assert memory_of(bridge.process.pid) < before + MAX_GROWTH
     assert_unharmed(bridge)
 
 
@@ -103,7 +104,7 @@ def test_a_hundred_thousand_hostile_messages(bridge: RunningBridge) -> None:
 
 
 def test_a_wrong_value_in_every_field_of_every_message(bridge: RunningBridge) -> None:
-    """Each field that there is with each nasty value that there is."""
+    """Send every field of every message with every nasty value."""
     messages = [
         (TEXT, json.dumps(message | {field: value}).encode())
         for message in VALID

@@ -1,4 +1,4 @@
-"""Many clients, many resets, sudden deaths, and a million steps."""
+"""Load: many clients, many resets, killed processes, and a million steps."""
 
 import json
 import re
@@ -27,7 +27,7 @@ RESET, STEP = b'{"type":"reset"}', b'{"type":"step","action":[0.2,0.6,0]}'
 
 
 def test_two_hundred_clients_at_once(bridge: RunningBridge) -> None:
-    """All are connected before the first may go on, and all drive at the same time."""
+    """All clients are connected before the first one continues, and all drive at the same time."""
     together = threading.Barrier(CLIENTS)
     names = [circuit.id for circuit in circuits()]
 
@@ -44,7 +44,7 @@ def test_two_hundred_clients_at_once(bridge: RunningBridge) -> None:
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         results = list(pool.map(drive, range(CLIENTS)))
-    assert len(set(results)) == len(names), "who drives the same on the same circuit sees the same"
+    assert len(set(results)) == len(names), "the same actions on the same circuit give the same replies"
 
 
 def test_a_storm_of_resets(bridge: RunningBridge) -> None:
@@ -68,7 +68,7 @@ def test_a_storm_of_resets(bridge: RunningBridge) -> None:
         list(pool.map(storm, range(4)))
 
 
-DRIVE_FOR_EVER = """
+DRIVE_FOREVER = """
 import sys, websocket
 client = websocket.create_connection(sys.argv[1])
 client.send('{"type":"reset"}')
@@ -87,12 +87,12 @@ def test_a_client_that_is_killed_in_the_midst_of_a_step_disturbs_nobody(bridge: 
     before = lost()
     with stepping_neighbour(bridge.url):
         for _ in range(3):
-            command = [sys.executable, "-c", DRIVE_FOR_EVER, bridge.url]
+            command = [sys.executable, "-c", DRIVE_FOREVER, bridge.url]
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
                 assert driver.stdout is not None
                 assert driver.stdout.readline() == "driving\n"
                 driver.kill()
-        eventually(lambda: lost() == before + 3, "all three connections are written off")
+        eventually(lambda: lost() == before + 3, "all three connections are closed")
 
 
 def drive_for_seconds(client: BridgeClient, seconds: float) -> None:
@@ -112,7 +112,7 @@ def test_a_client_notices_at_once_that_its_server_was_killed(start_bridge: Start
             drive_for_seconds(client, 20.0)
         with pytest.raises(BridgeError, match="lost the connection"):
             batch.step(np.zeros((64, 3)))
-        assert time.monotonic() - begin < 10.0, "the time-out for a reply is 30 s"
+        assert time.monotonic() - begin < 10.0, "the reply timeout is 30 s"
         with pytest.raises(BridgeError, match="closed: connect again"):
             client.step([0.0, 1.0, 0.0])
 
@@ -137,8 +137,8 @@ BATCH_STEPS, CARS = 11_000, 64
 
 @pytest.mark.slow
 def test_a_million_steps_take_no_memory(bridge: RunningBridge) -> None:
-    """A step here is one tick of one car: 300,000 that were asked for singly in JSON, 500 sent ahead at a time, and
-    704,000 by 11,000 batch messages for 64 cars. Episodes end and start anew all the time."""
+    """Steps are ticks of one car: 300,000 requested in JSON, 500 sent ahead at a time, and 704,000 by 11,000 batch
+    messages for 64 cars. Episodes end and restart all the time."""
     memory: list[int] = []
 
     def json_steps(number: int) -> int:

@@ -1,4 +1,4 @@
-"""Who may connect, and what a client cannot reach."""
+"""Access: allowed connections, and files that clients cannot reach."""
 
 import base64
 import errno
@@ -21,13 +21,13 @@ IN_A_URL = "open%20s%C3%A9same%20%26%20more"
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
-    """A server that others can reach, with a token."""
+    """Server with a token, reachable from other machines."""
     with running_bridge(tmp_path_factory.mktemp("guarded"), "--host", "0.0.0.0", "--token", TOKEN) as running:
         yield RunningBridge(running.url.replace("0.0.0.0", "127.0.0.1"), running.process, running.log)
 
 
 def status(bridge: RunningBridge, target: str = "/", **headers: str) -> int:
-    """The HTTP status of a request to connect."""
+    """Return the HTTP status of an upgrade request."""
     with raw_websocket(bridge.port, upgrade=False) as raw:
         raw.send(upgrade_request(bridge.port, target, **headers))
         return int(raw.until(b"\r\n").split()[1])
@@ -47,7 +47,7 @@ def test_a_page_of_another_origin_is_refused(bridge: RunningBridge, origin: str)
 
 @pytest.mark.parametrize("name", ["evil.example", "127.0.0.1.nip.io", "localhost.evil.example", "192.168.0.5"])
 def test_a_page_whose_name_points_at_this_machine_is_refused(bridge: RunningBridge, name: str) -> None:
-    """DNS rebinding: the browser believes that the bridge belongs to the page, and sends both names alike."""
+    """DNS rebinding: the page's own domain resolves to this machine, so Origin and Host agree."""
     host = f"{name}:{bridge.port}"
     assert status(bridge, Origin=f"http://{host}", Host=host) == 403
 
@@ -140,7 +140,7 @@ def test_a_file_is_never_read_for_a_track(bridge: RunningBridge, tmp_path: Path)
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_file_is_not_even_opened(bridge: RunningBridge, tmp_path: Path) -> None:
-    """Whoever opens a pipe that nobody writes to hangs, and a writer can tell that somebody reads."""
+    """A process that opened the pipe would hang, and opening it for writing would succeed."""
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     with plain_client(bridge.url) as client:

@@ -1,4 +1,4 @@
-"""WebSocket frames as they may come, and as they may not: whoever breaks the rules loses his own connection only."""
+"""WebSocket frames: valid ones are answered, invalid ones close their own connection only."""
 
 import itertools
 import json
@@ -34,7 +34,7 @@ def raw(bridge: RunningBridge) -> Iterator[RawWebSocket]:
 
 
 def in_parts(message: bytes, size: int) -> list[bytes]:
-    """The frames of a message that is sent in parts of some size."""
+    """Return the frames of a fragmented message."""
     parts = [message[start : start + size] for start in range(0, len(message), size)]
     return [
         frame(TEXT if number == 0 else CONTINUATION, part, fin=number == len(parts) - 1)
@@ -91,7 +91,7 @@ def test_messages_that_are_sent_ahead_are_answered_in_their_order(raw: RawWebSoc
 
 
 def test_messages_behind_a_reset_on_a_circuit_that_must_be_built_wait_for_it(bridge: RunningBridge) -> None:
-    """Twice at once, so that one waits for its own circuit and for that of the other."""
+    """Two clients at once, so that one waits for its own circuit and for that of the other."""
     both = [RawWebSocket(bridge.port) for _ in range(2)]
     for seed, raw in enumerate(both):
         other_circuit = json.dumps({"type": "reset", "trackIds": [f"random:{seed}:easy", f"random:{seed}9:easy"]})
@@ -112,7 +112,7 @@ def test_messages_behind_a_reset_on_a_circuit_that_must_be_built_wait_for_it(bri
 def test_a_ping_is_answered_while_a_circuit_is_built(bridge: RunningBridge, raw: RawWebSocket) -> None:
     raw.send(frame(TEXT, b'{"type":"reset","trackId":"random:123:hard"}'))
     with plain_client(bridge.url) as neighbour:
-        neighbour.reset()  # by then the server has begun with the other reset
+        neighbour.reset()  # answered after the server has started the other reset
     for number in itertools.count():
         raw.send(frame(PING, str(number).encode()))
         received = raw.receive()
@@ -160,7 +160,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
-def test_who_breaks_the_rules_is_told_and_closed_and_nobody_else_is(bridge: RunningBridge, broken: bytes) -> None:
+def test_an_invalid_frame_closes_its_own_connection_only(bridge: RunningBridge, broken: bytes) -> None:
     with plain_client(bridge.url) as neighbour, raw_websocket(bridge.port) as raw:
         neighbour.reset()
         raw.send(frame(TEXT, RESET))

@@ -1,6 +1,7 @@
-"""What a server allows one client: more is refused with words, and nothing that one does makes it grow."""
+"""Limits of a server: requests beyond them are refused with a message, and no client can fill its memory."""
 
 import json
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ RESET, STEP = b'{"type":"reset"}', b'{"type":"step","action":[0,1,0]}'
 
 
 def padded(size: int) -> str:
-    """A reset that is so many bytes long."""
+    """Return a reset request of a given size [bytes]."""
     return json.dumps({"type": "reset"}).ljust(size)
 
 
@@ -53,7 +54,7 @@ def test_a_message_that_grows_too_large_in_parts_is_refused(bridge: RunningBridg
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
-    """A server for a few clients, with a few cars each."""
+    """Server for few clients with few cars each."""
     with running_bridge(
         tmp_path_factory.mktemp("small"), "--max-clients", "5", "--max-cars", "8", "--verbose"
     ) as running:
@@ -67,7 +68,7 @@ def test_so_many_cars_and_no_more(small: RunningBridge) -> None:
 
 
 def test_so_many_clients_and_no_more(small: RunningBridge) -> None:
-    eventually(lambda: connected(small) == 0, "those before have left")
+    eventually(lambda: connected(small) == 0, "earlier clients have left")
     first, *others = [PlainClient(small.url) for _ in range(5)]
     with pytest.raises(websocket.WebSocketBadStatusException) as refusal:
         PlainClient(small.url)
@@ -84,12 +85,12 @@ def test_so_many_clients_and_no_more(small: RunningBridge) -> None:
 
 
 def connected(bridge: RunningBridge) -> int:
-    """How many clients a server has, from its log."""
+    """Return the number of a server's clients, from its log."""
     return len(events(bridge.log, "connected")) - len(events(bridge.log, "closed"))
 
 
 def test_sockets_that_never_ask_for_a_websocket_keep_nobody_out(small: RunningBridge) -> None:
-    eventually(lambda: connected(small) == 0, "those before have left")
+    eventually(lambda: connected(small) == 0, "earlier clients have left")
     idle = [RawWebSocket(small.port, upgrade=False) for _ in range(50)]
     for number, raw in enumerate(idle):
         raw.send(b"GET / HTTP/1.1\r\nHost: x\r\n"[: number // 2])
@@ -114,7 +115,7 @@ def test_sockets_that_never_ask_for_a_websocket_are_closed_after_a_while(bridge:
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
-    """A server that closes silent connections soon, and takes larger batches than texts."""
+    """Server with a short idle timeout, and with batches larger than its text messages."""
     with running_bridge(tmp_path_factory.mktemp("impatient"), "--idle-timeout", "0.6", "--max-cars", "4000") as running:
         yield running
 
@@ -127,7 +128,7 @@ def test_where_batches_may_be_larger_a_text_may_not(impatient: RunningBridge) ->
         client.reset()
 
 
-def test_a_silent_client_is_told_goodbye(impatient: RunningBridge) -> None:
+def test_a_silent_client_gets_a_close_frame(impatient: RunningBridge) -> None:
     with raw_websocket(impatient.port) as raw:
         received = raw.receive()
         assert received.close_code == 1001
@@ -142,7 +143,6 @@ def test_a_client_that_says_something_now_and_then_is_not_silent(impatient: Runn
         while time.monotonic() < until:
             raw.send(frame(PING))
             assert raw.receive().opcode != CLOSE
-            time.sleep(0.1)
         raw.send(frame(TEXT, RESET))
         assert "reset_result" in raw.receive_text()
 
@@ -155,16 +155,16 @@ def test_a_client_that_waits_for_its_circuits_is_not_silent(impatient: RunningBr
             if time.monotonic() - begin > 0.7:
                 break
         else:
-            pytest.skip("circuits are built so fast here that nobody ever waits")
+            pytest.skip("circuits are built too fast here for a client to wait")
         client.step()
 
 
-@pytest.mark.parametrize("goodbye", [b"", frame(3), frame(CLOSE)], ids=["silence", "a broken frame", "a close frame"])
-def test_a_client_that_never_reads_is_let_go_in_the_end(impatient: RunningBridge, goodbye: bytes) -> None:
+@pytest.mark.parametrize("last", [b"", frame(3), frame(CLOSE)], ids=["silence", "a broken frame", "a close frame"])
+def test_a_client_that_never_reads_is_let_go_in_the_end(impatient: RunningBridge, last: bytes) -> None:
     before = len(logged(impatient.log, "closed", 0))
     with raw_websocket(impatient.port, receive_buffer=4096) as raw:
         raw.socket.setblocking(False)
-        send_all_it_takes(raw.socket, frame(TEXT, b'{"type":"track"}') * 20 + goodbye)
+        send_all_it_takes(raw.socket, frame(TEXT, b'{"type":"track"}') * 20 + last)
         eventually(lambda: len(logged(impatient.log, "closed", 0)) > before, "the connection is closed")
 
 
@@ -174,15 +174,15 @@ def test_someone_else_is_served_while_one_is_let_go(impatient: RunningBridge) ->
         client.step()
 
 
-def send_all_it_takes(sender: socket.socket, data: bytes, patience: float = 0.3) -> int:
-    """Send the same again and again until nobody takes any more for a while. Returns how many bytes went."""
+def send_all_it_takes(sender: socket.socket, data: bytes, timeout: float = 0.3) -> int:
+    """Send data repeatedly until the receiver takes no more for a while; return the number of bytes sent."""
     sent, last = 0, time.monotonic()
-    while time.monotonic() - last < patience:
+    while time.monotonic() - last < timeout:
         try:
             sent += sender.send(data[sent % len(data) :])
             last = time.monotonic()
         except BlockingIOError:
-            time.sleep(0.01)
+            select.select([], [sender], [], 0.01)
         except ConnectionError:
             break
     return sent

@@ -1,4 +1,4 @@
-"""What a server writes down about its clients."""
+"""Log of a server: one line per connection, and with --verbose one per message."""
 
 import struct
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from tests.bridge.watching import events, logged
 
 
 @pytest.fixture(scope="module")
-def talkative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
-    """A server that writes down every message."""
-    with running_bridge(tmp_path_factory.mktemp("talkative"), "--verbose") as running:
+def verbose(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
+    """Server that logs every message."""
+    with running_bridge(tmp_path_factory.mktemp("verbose"), "--verbose") as running:
         yield running
 
 
-def test_a_connection_leaves_one_line_with_counts_and_latency(talkative: RunningBridge) -> None:
-    with plain_client(talkative.url) as client:
+def test_a_connection_leaves_one_line_with_counts_and_latency(verbose: RunningBridge) -> None:
+    with plain_client(verbose.url) as client:
         client.reset()
         client.reset(trackId="track-02")
         for _ in range(50):
@@ -29,7 +29,7 @@ def test_a_connection_leaves_one_line_with_counts_and_latency(talkative: Running
         client.socket.recv()
         client.send(struct.pack("<4sHHII", b"RCRB", 1, 1, 4, 0) + struct.pack("<12d", *[0.0] * 12))
         client.socket.recv()
-    (line,) = logged(talkative.log, "closed")
+    (line,) = logged(verbose.log, "closed")
     counted = {key: line[key] for key in ("why", "steps", "car_steps", "resets", "errors")}
     assert counted == {"why": "client closed", "steps": 51, "car_steps": 54, "resets": 3, "errors": 1}
     assert line["peer"].startswith("127.0.0.1:")
@@ -38,38 +38,36 @@ def test_a_connection_leaves_one_line_with_counts_and_latency(talkative: Running
     assert line["mean_us"] <= line["max_us"]
 
 
-def test_the_line_says_why_a_connection_ended(talkative: RunningBridge) -> None:
-    with raw_websocket(talkative.port) as raw:
+def test_the_line_says_why_a_connection_ended(verbose: RunningBridge) -> None:
+    with raw_websocket(verbose.port) as raw:
         raw.send(frame(TEXT, b"hello", masked=False))
         assert raw.receive().opcode == CLOSE
-    assert "un-masked frame" in logged(talkative.log, "closed", 2)[-1]["why"]
-    with raw_websocket(talkative.port) as raw:
+    assert "un-masked frame" in logged(verbose.log, "closed", 2)[-1]["why"]
+    with raw_websocket(verbose.port) as raw:
         raw.send(frame(TEXT, b"hello", reserved=1))
         assert raw.receive().opcode == CLOSE
-    assert "reserved bits" in logged(talkative.log, "closed", 3)[-1]["why"]
-    with raw_websocket(talkative.port):
+    assert "reserved bits" in logged(verbose.log, "closed", 3)[-1]["why"]
+    with raw_websocket(verbose.port):
         pass
-    assert logged(talkative.log, "closed", 4)[-1]["why"] == "connection lost"
-    lines = [
-        line for line in talkative.log.read_text().splitlines() if not line.startswith("Compiling")
-    ]  # if it is slow
+    assert logged(verbose.log, "closed", 4)[-1]["why"] == "connection lost"
+    lines = [line for line in verbose.log.read_text().splitlines() if not line.startswith("Compiling")]
     assert all(line.startswith("20") and '{"event":"' in line for line in lines)
 
 
-def test_on_request_every_message_is_written_down(talkative: RunningBridge) -> None:
-    before, closed = (len(events(talkative.log, event)) for event in ("message", "closed"))
-    with plain_client(talkative.url) as client:
+def test_on_request_every_message_is_written_down(verbose: RunningBridge) -> None:
+    before, closed = (len(events(verbose.log, event)) for event in ("message", "closed"))
+    with plain_client(verbose.url) as client:
         client.ask({"type": "reset"})
         client.ask({"type": "step", "action": GENTLY})
         client.ask("\x00\r\n{" * 1000)
         client.send({"type": "batch_reset", "numCars": 4})
         client.socket.recv()
-    logged(talkative.log, "closed", closed + 1)
-    messages = events(talkative.log, "message")[before:]
+    logged(verbose.log, "closed", closed + 1)
+    messages = events(verbose.log, "message")[before:]
     assert len(messages) == 4
     assert messages[0]["request"] == '{"type": "reset"}'
     assert messages[0]["reply"].startswith('{"type":"reset_result"')
     assert messages[1]["reply"].startswith('{"type":"step_result"')
     assert len(messages[2]["request"]) <= 500
     assert messages[3]["reply"].startswith("binary, ")
-    assert len(events(talkative.log, "connected")) == closed + 1
+    assert len(events(verbose.log, "connected")) == closed + 1

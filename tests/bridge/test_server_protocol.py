@@ -1,4 +1,4 @@
-"""Protocol 1 to the letter, as existing clients speak it, and our additions to it, over a real socket."""
+"""The protocol over a real socket: requests of existing clients, and the additive ones."""
 
 import json
 import struct
@@ -263,9 +263,9 @@ def test_a_random_circuit_is_the_same_for_everyone(bridge: RunningBridge) -> Non
 CARS = 3
 HEADER = "<4sHHII"
 RESULT = "<3d18d3q3d3q3q3q3q42f3?3?3?"
-"""rewards, components, finished laps, speed, lap, gate, steps, stillness, observations, terminated, truncated, wall"""
+"""Rewards, components, finished laps, speed, lap, gate, steps, stillness, observations, terminated, truncated, wall."""
 FINAL = "<1q1d1q1q1q1q14f1?"
-"""which car, speed, lap, gate, steps, stillness, observation, wall; of one car"""
+"""Car number, speed, lap, gate, steps, stillness, observation and wall of one car."""
 
 
 def batch_step(*actions: tuple[float, float, float]) -> bytes:

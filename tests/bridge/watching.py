@@ -1,7 +1,8 @@
-"""Looking at a server process from outside: its memory, its log, and waiting for what must happen."""
+"""Observation of a server process from outside: its memory, its log, and waiting for conditions."""
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,20 +10,23 @@ from typing import Any
 
 import pytest
 
-LIMIT_SECONDS = 20.0
+TIMEOUT = 20.0
+"""Default timeout of a condition [s]."""
+POLL_INTERVAL = 0.01
+"""Time between two checks of a condition [s]."""
 MEGABYTE = 2**20
 
 
-def eventually(condition: Callable[[], bool], what: str, seconds: float = LIMIT_SECONDS) -> None:
-    """Wait for a condition, but not for ever."""
-    until = time.monotonic() + seconds
+def eventually(condition: Callable[[], bool], what: str, seconds: float = TIMEOUT) -> None:
+    """Wait for a condition; fail after a timeout."""
+    until, pause = time.monotonic() + seconds, threading.Event()
     while not condition():
         assert time.monotonic() < until, f"not within {seconds:g} s: {what}"
-        time.sleep(0.01)
+        pause.wait(POLL_INTERVAL)
 
 
 def memory_of(process_id: int) -> int:
-    """Bytes that a process has in memory, where the system tells."""
+    """Return the resident memory of a process [bytes]; skip the test where it cannot be read."""
     try:
         pages = Path(f"/proc/{process_id}/statm").read_text().split()[1]
     except OSError:
@@ -31,12 +35,12 @@ def memory_of(process_id: int) -> int:
 
 
 def events(log: Path, event: str) -> list[dict[str, Any]]:
-    """The lines of a log that tell of an event, parsed."""
+    """Return the parsed log lines of an event."""
     lines = [json.loads(line[line.index("{") :]) for line in log.read_text().splitlines() if '{"event":' in line]
     return [line for line in lines if line["event"] == event]
 
 
 def logged(log: Path, event: str, number: int = 1) -> list[dict[str, Any]]:
-    """The same, as soon as there are so many."""
+    """Wait for a number of log lines of an event and return all of them."""
     eventually(lambda: len(events(log, event)) >= number, f"{number} × {event} in the log")
     return events(log, event)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.bridge.conftest import RunningBridge, running_bridge
 from tests.bridge.old_server import old_server
-from tests.bridge.watching import eventually
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -124,14 +124,14 @@ def test_ctrl_c_leaves_no_process_behind() -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     try:
-        eventually(lambda: len(children_of(process.pid)) == 3, "the bridge and two echoes run", 120)
+        wait_for(lambda: len(children_of(process.pid)) == 3, "the bridge and two echoes run", 120)
         children = children_of(process.pid)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
     finally:
         process.kill()
         process.wait()
-    eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "all of them have ended")
+    wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "all of them have ended")
 
 
 def children_of(pid: int) -> list[int]:

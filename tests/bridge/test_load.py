@@ -20,7 +20,8 @@ from tests.bridge.conftest import RunningBridge, StartBridge
 from tests.bridge.plain_client import plain_client
 from tests.bridge.raw_websocket import TEXT, frame, raw_websocket
 from tests.bridge.stepping_neighbour import stepping_neighbour
-from tests.bridge.watching import MEGABYTE, events, eventually, memory_of
+from tests.bridge.watching import MEGABYTE, events, memory_of
+from tests.processes import wait_for
 
 CLIENTS = 200
 RESET, STEP = b'{"type":"reset"}', b'{"type":"step","action":[0.2,0.6,0]}'
@@ -92,7 +93,7 @@ def test_a_client_that_is_killed_in_the_midst_of_a_step_disturbs_nobody(bridge: 
                 assert driver.stdout is not None
                 assert driver.stdout.readline() == "driving\n"
                 driver.kill()
-        eventually(lambda: lost() == before + 3, "all three connections are closed")
+        wait_for(lambda: lost() == before + 3, "all three connections are closed")
 
 
 def drive_for_seconds(client: BridgeClient, seconds: float) -> None:
@@ -172,5 +173,5 @@ def test_a_million_steps_take_no_memory(bridge: RunningBridge) -> None:
         assert sum(count.result() for count in counts) >= 1_000_000
     settled = memory[2]
     assert max(memory[3:]) < settled + 8 * MEGABYTE, [size // MEGABYTE for size in memory]
-    eventually(lambda: memory_of(bridge.process.pid) < settled + 8 * MEGABYTE, "the memory is as it was")
+    wait_for(lambda: memory_of(bridge.process.pid) < settled + 8 * MEGABYTE, "the memory is as it was")
     assert events(bridge.log, "internal error") == []

@@ -14,7 +14,8 @@ from racer_env.errors import BridgeError
 from tests.bridge.conftest import RunningBridge, running_bridge
 from tests.bridge.plain_client import PlainClient, plain_client
 from tests.bridge.raw_websocket import BINARY, CLOSE, CONTINUATION, PING, TEXT, RawWebSocket, frame, raw_websocket
-from tests.bridge.watching import MEGABYTE, events, eventually, logged, memory_of
+from tests.bridge.watching import MEGABYTE, events, logged, memory_of
+from tests.processes import wait_for
 
 LARGEST_MESSAGE = 65536
 RESET, STEP = b'{"type":"reset"}', b'{"type":"step","action":[0,1,0]}'
@@ -68,7 +69,7 @@ def test_so_many_cars_and_no_more(small: RunningBridge) -> None:
 
 
 def test_so_many_clients_and_no_more(small: RunningBridge) -> None:
-    eventually(lambda: connected(small) == 0, "earlier clients have left")
+    wait_for(lambda: connected(small) == 0, "earlier clients have left")
     first, *others = [PlainClient(small.url) for _ in range(5)]
     with pytest.raises(websocket.WebSocketBadStatusException) as refusal:
         PlainClient(small.url)
@@ -76,7 +77,7 @@ def test_so_many_clients_and_no_more(small: RunningBridge) -> None:
     assert b"5 clients are connected, which is the limit" in refusal.value.resp_body
     first.reset()
     first.close()
-    eventually(lambda: connected(small) == 4, "one has left")
+    wait_for(lambda: connected(small) == 4, "one has left")
     with plain_client(small.url) as next_one:
         for client in (*others, next_one):
             client.reset()
@@ -90,7 +91,7 @@ def connected(bridge: RunningBridge) -> int:
 
 
 def test_sockets_that_never_ask_for_a_websocket_keep_nobody_out(small: RunningBridge) -> None:
-    eventually(lambda: connected(small) == 0, "earlier clients have left")
+    wait_for(lambda: connected(small) == 0, "earlier clients have left")
     idle = [RawWebSocket(small.port, upgrade=False) for _ in range(50)]
     for number, raw in enumerate(idle):
         raw.send(b"GET / HTTP/1.1\r\nHost: x\r\n"[: number // 2])
@@ -165,7 +166,7 @@ def test_a_client_that_never_reads_is_let_go_in_the_end(impatient: RunningBridge
     with raw_websocket(impatient.port, receive_buffer=4096) as raw:
         raw.socket.setblocking(False)
         send_all_it_takes(raw.socket, frame(TEXT, b'{"type":"track"}') * 20 + last)
-        eventually(lambda: len(logged(impatient.log, "closed", 0)) > before, "the connection is closed")
+        wait_for(lambda: len(logged(impatient.log, "closed", 0)) > before, "the connection is closed")
 
 
 def test_someone_else_is_served_while_one_is_let_go(impatient: RunningBridge) -> None:
@@ -253,4 +254,4 @@ def test_clients_that_come_and_go_leave_nothing_behind(bridge: RunningBridge) ->
     before = memory_of(bridge.process.pid)
     for _ in range(80):
         come_and_go()
-    eventually(lambda: memory_of(bridge.process.pid) < before + 10 * MEGABYTE, "the memory is free again")
+    wait_for(lambda: memory_of(bridge.process.pid) < before + 10 * MEGABYTE, "the memory is free again")

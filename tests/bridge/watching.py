@@ -1,28 +1,15 @@
-"""Observation of a server process from outside: its memory, its log, and waiting for conditions."""
+"""Observation of a server process from outside: its memory and its log."""
 
 import json
 import os
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-TIMEOUT = 20.0
-"""Default timeout of a condition [s]."""
-POLL_INTERVAL = 0.01
-"""Time between two checks of a condition [s]."""
+from tests.processes import wait_for
+
 MEGABYTE = 2**20
-
-
-def eventually(condition: Callable[[], bool], what: str, seconds: float = TIMEOUT) -> None:
-    """Wait for a condition; fail after a timeout."""
-    until, pause = time.monotonic() + seconds, threading.Event()
-    while not condition():
-        assert time.monotonic() < until, f"not within {seconds:g} s: {what}"
-        pause.wait(POLL_INTERVAL)
 
 
 def memory_of(process_id: int) -> int:
@@ -42,5 +29,5 @@ def events(log: Path, event: str) -> list[dict[str, Any]]:
 
 def logged(log: Path, event: str, number: int = 1) -> list[dict[str, Any]]:
     """Wait for a number of log lines of an event and return all of them."""
-    eventually(lambda: len(events(log, event)) >= number, f"{number} × {event} in the log")
+    wait_for(lambda: len(events(log, event)) >= number, f"{number} × {event} in the log")
     return events(log, event)

@@ -18,8 +18,8 @@ from racer_viewer.films.maker import Clip, FilmExport, FilmLook, FilmMaker, reco
 from racer_viewer.films.writers import Mp4Writer
 from racer_viewer.render.camera import Camera
 from racer_viewer.snapshot import InterpolatedFrame
-from tests.bridge.watching import eventually
 from tests.films.film_files import ffmpegs, nothing_in, watch
+from tests.processes import wait_for
 
 SMALL = FilmLook(size=(256, 144))
 ENDINGS = ("mp4", "gif", "png")
@@ -183,7 +183,7 @@ def test_an_ffmpeg_that_dies_is_one_clear_error(folder: Path, ten_seconds: list[
     maker.add(ten_seconds[0])
     (process,) = ffmpegs(folder)
     os.kill(process, signal.SIGKILL)
-    eventually(lambda: not ffmpegs(folder), "ffmpeg has ended")
+    wait_for(lambda: not ffmpegs(folder), "ffmpeg has ended")
     with pytest.raises(FilmError, match="ffmpeg failed: it ended with code"):
         maker.add(ten_seconds[1])
     assert nothing_in(folder)

@@ -18,7 +18,7 @@ from racer_env.games.worker_protocol import (
     StopCommand,
     WorkerMessage,
 )
-from tests.bridge.watching import eventually
+from tests.processes import wait_for
 
 HZ, GAMES, TICK_COST = 1000.0, 6, 0.002
 """Twelve times as much work as the worker has time for; the cost of a tick is in seconds."""
@@ -57,8 +57,8 @@ def test_overload_is_reported_and_no_game_starves() -> None:
     for number in range(GAMES):
         commands.put(StateQuery(number, number, restart=False, frame=False))
     try:
-        eventually(lambda: sum(isinstance(each, StateReply) for each in sent) == GAMES, "all queries are answered")
-        eventually(lambda: any(isinstance(each, StatsReply) and each.games for each in sent), "it sends statistics")
+        wait_for(lambda: sum(isinstance(each, StateReply) for each in sent) == GAMES, "all queries are answered")
+        wait_for(lambda: any(isinstance(each, StatsReply) and each.games for each in sent), "it sends statistics")
     finally:
         commands.put(StopCommand())
         thread.join()

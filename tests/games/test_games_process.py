@@ -14,9 +14,9 @@ import pytest
 
 from racer_env.errors import BridgeError
 from racer_env.games import RacingGameClient
-from tests.bridge.watching import eventually
 from tests.games.conftest import StartGames
 from tests.games.plain_player import PlainPlayer, plain_player
+from tests.processes import wait_for
 
 STOP_TIMEOUT = 10.0
 on_linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes as Linux lists them")
@@ -113,7 +113,7 @@ def test_a_worker_that_dies_is_replaced_and_its_games_restart(start_games: Start
             before = player.state(0)["episode"]
             victim = workers_of(games.process.pid)[0]
             os.kill(victim, signal.SIGKILL)
-            eventually(lambda: not is_running(victim), "the worker has exited")
+            wait_for(lambda: not is_running(victim), "the worker has exited")
             for each in (player, other):
                 losses = _losses(each)
                 assert len(set(losses)) == len(losses), "each loss is reported once; one worker may run both games"
@@ -121,12 +121,12 @@ def test_a_worker_that_dies_is_replaced_and_its_games_restart(start_games: Start
                     assert re.search(r"game \d was lost and starts again: worker process \d ended \(signal 9\)", line)
                 each.state(0)
                 each.state(1)
-        eventually(lambda: player.state(0)["telemetry"]["speed"] > 3.0, "the last action stays in effect", 60)
+        wait_for(lambda: player.state(0)["telemetry"]["speed"] > 3.0, "the last action stays in effect", 60)
         assert player.state(0)["episode"] >= before
         children = workers_of(games.process.pid)
         assert victim not in children
         assert games.end() == 0
-        eventually(lambda: not any(map(is_running, children)), "all workers have ended")
+        wait_for(lambda: not any(map(is_running, children)), "all workers have ended")
         assert "ended (signal 9); restarting its games" in games.log.read_text()
 
 
@@ -139,7 +139,7 @@ def _losses(player: PlainPlayer) -> list[str]:
         errors.extend(reply["message"] for reply in replies if reply["type"] == "ERROR")
         return bool(errors)
 
-    eventually(ask, "an ERROR")
+    wait_for(ask, "an ERROR")
     return errors
 
 
@@ -162,7 +162,7 @@ def test_a_server_that_gets_a_signal_informs_its_clients_and_leaves_no_process(
             with pytest.raises(BridgeError, match=r"the server is shutting down|has closed the connection"):
                 each.get_state(0)
             each.close()
-        eventually(lambda: not any(map(is_running, children)), "all workers have ended")
+        wait_for(lambda: not any(map(is_running, children)), "all workers have ended")
         log = games.log.read_text()
         assert re.search(r"2 games at [\d.]+.* of 50 ticks/s; ticks are late by .* skipped", log)
         assert "Traceback" not in log
@@ -176,4 +176,4 @@ def test_workers_exit_when_the_server_is_killed(start_games: StartGames) -> None
         children = workers_of(games.process.pid)
         games.process.kill()
         games.process.wait()
-        eventually(lambda: not any(map(is_running, children)), "all workers have ended")
+        wait_for(lambda: not any(map(is_running, children)), "all workers have ended")

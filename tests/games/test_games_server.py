@@ -16,10 +16,10 @@ from racer_env.games.client_session import SessionLimits
 from racer_env.games.server import GamesServer
 from racer_env.games.supervisor import GamesConfig
 from racer_viewer.games.window import ServerThread
-from tests.bridge.watching import eventually
 from tests.games.conftest import SHORT, RunningGames, StartGames
 from tests.games.hostile_clients import busy_neighbour, hostile_lines, send_all
 from tests.games.plain_player import PlainPlayer, plain_player
+from tests.processes import wait_for
 
 TELEMETRY = {
     "car_x", "car_y", "car_vx", "car_vy", "car_angle", "car_angular_vel", "speed", "wheel_speeds", "tiles_visited",
@@ -38,7 +38,7 @@ def test_a_client_with_the_plain_messages_only(games: RunningGames) -> None:
         assert state["telemetry"]["steps"] == 0
         assert (state["done"], state["info"], state["frame_shape"]) == (False, {}, [96, 96, 3])
         player.act(0, gas=1.0)
-        eventually(lambda: player.state(0)["telemetry"]["speed"] > 5.0, "the car drives")
+        wait_for(lambda: player.state(0)["telemetry"]["speed"] > 5.0, "the car drives")
         player.send({"type": "CLOSE"})
         assert player.is_disconnected()
 
@@ -47,11 +47,11 @@ def test_games_run_freely_with_the_latest_action_of_any_client(games: RunningGam
     with plain_player(games.port) as one, plain_player(games.port) as other:
         one.reset(1)
         one.act(1, gas=1.0)
-        eventually(lambda: other.state(1)["telemetry"]["speed"] > 5.0, "it drives")
+        wait_for(lambda: other.state(1)["telemetry"]["speed"] > 5.0, "it drives")
         other.act(1, gas=0.0, brake=1.0)
-        eventually(lambda: one.state(1)["telemetry"]["speed"] < 1.0, "it stands")
+        wait_for(lambda: one.state(1)["telemetry"]["speed"] < 1.0, "it stands")
         episode = one.state(1)["episode"]
-        eventually(lambda: one.state(1)["episode"] > episode, "the next episode begins")
+        wait_for(lambda: one.state(1)["episode"] > episode, "the next episode begins")
 
 
 def whole_episode(player: PlainPlayer, game_id: int) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def test_a_reset_is_an_end_for_other_clients(games: RunningGames) -> None:
             state = other.state(2)
             return bool((state["done"], state["truncated"], state["info"]) == (True, True, {"reset": True}))
 
-        eventually(gets_the_reset, "the other client gets the reset before that episode ends as well")
+        wait_for(gets_the_reset, "the other client gets the reset before that episode ends as well")
 
 
 def test_all_states_come_in_one_round_trip_and_without_frames_if_wanted(games: RunningGames) -> None:
@@ -174,7 +174,7 @@ def test_the_tick_rate_holds_and_lateness_is_reported(games: RunningGames) -> No
     with RacingGameClient(port=games.port, frames=False) as client:
         before = [state.telemetry["steps"] for state in client.states()]
         assert len(before) == 4
-        eventually(lambda: all(each["ticks"] > 2 * SHORT for each in client.stats()["games"]), "games tick", 60)
+        wait_for(lambda: all(each["ticks"] > 2 * SHORT for each in client.stats()["games"]), "games tick", 60)
         stats = client.stats()
         assert (stats["hz"], stats["game"]) == (50.0, "CarRacing-v3")
         assert stats["clients"] >= 1
@@ -194,7 +194,7 @@ def test_clients_beyond_the_limit_are_refused(games: RunningGames) -> None:
         assert connected <= 64
         assert "64 clients are connected, which is the limit" in player.handshake["message"]
         assert player.is_disconnected()
-    eventually(lambda: _is_admitted(games.port), "there is room again")
+    wait_for(lambda: _is_admitted(games.port), "there is room again")
 
 
 def _is_admitted(port: int) -> bool:
@@ -240,7 +240,7 @@ def test_without_frames_they_are_null_and_a_game_starts_with_the_first_request(s
         assert player.ask({"type": "GET_STATS"})["games"] == [], "an action starts no game"
         state = player.state(0)
         assert (state["frame"], state["telemetry"]["steps"], state["episode"]) == (None, 0, 1)
-        eventually(lambda: player.state(0)["telemetry"]["speed"] > 5.0, "the action is applied from the first tick on")
+        wait_for(lambda: player.state(0)["telemetry"]["speed"] > 5.0, "the action is applied from the first tick on")
         assert [game["game_id"] for game in player.ask({"type": "GET_STATS"})["games"]] == [0]
 
 
@@ -251,7 +251,7 @@ def test_six_games_without_frames_hold_their_rate(start_games: StartGames) -> No
         RacingGameClient(port=games.port, frames=False) as client,
     ):
         client.states()
-        eventually(lambda: min((each["ticks"] for each in client.stats()["games"]), default=0) > 250, "5 s", 60)
+        wait_for(lambda: min((each["ticks"] for each in client.stats()["games"]), default=0) > 250, "5 s", 60)
         assert min(each["rate"] for each in client.stats()["games"]) > MIN_RATE
 
 
@@ -270,7 +270,7 @@ def test_a_full_server_disconnects_the_client_that_is_silent_for_longest() -> No
                 with plain_player(server.address.port) as newcomer:
                     return bool(newcomer.handshake["type"] == "HANDSHAKE")
 
-            eventually(admits_another, "a place is free")
+            wait_for(admits_another, "a place is free")
             assert "silent for more than 0.05 s, and 2 clients are the limit" in silent.read()["message"]
             assert silent.is_disconnected()
             talking.state(0)
@@ -287,8 +287,8 @@ def test_racer_games_use_the_same_protocol(start_games: StartGames) -> None:
         first = player.state(1)
         assert first["frame"] is not None
         player.act(1, gas=1.0)
-        eventually(lambda: player.state(1)["telemetry"]["speed"] > 50.0, "it drives")
-        eventually(lambda: player.state(0)["done"], "the other car stands still for too long")
+        wait_for(lambda: player.state(1)["telemetry"]["speed"] > 50.0, "it drives")
+        wait_for(lambda: player.state(0)["done"], "the other car stands still for too long")
 
 
 @pytest.mark.slow
@@ -306,7 +306,7 @@ def test_a_client_that_reads_nothing_for_too_long_is_disconnected() -> None:
             with suppress(ConnectionError):
                 for _ in range(200):
                     deaf.send(b'{"type":"GET_STATE","game_id":0}\n' * 100)
-            eventually(lambda: server.client_count == 1, "it is disconnected", 60)
+            wait_for(lambda: server.client_count == 1, "it is disconnected", 60)
             neighbour.state(0)
     finally:
         server.stop()

@@ -11,7 +11,7 @@ from racer_env.games.server import GamesServer
 from racer_env.games.supervisor import GamesConfig
 from racer_viewer.games.window import GamesWindow, ServerThread, tiles
 from racer_viewer.settings import Settings
-from tests.bridge.watching import eventually
+from tests.processes import wait_for
 
 AREA = pygame.Rect(0, 26, 1280, 654)
 
@@ -56,7 +56,7 @@ def test_a_person_starts_and_stops_driving(game: str, monkeypatch: pytest.Monkey
             window.run_frame(thread.is_playing)
             return condition()
 
-        eventually(frame, what, 60)
+        wait_for(frame, what, 60)
 
     try:
         until(lambda: thread.is_playing, "the games are set up")

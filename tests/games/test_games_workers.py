@@ -16,9 +16,9 @@ from racer_env.games.server import GamesServer
 from racer_env.games.supervisor import GamesConfig, GameSupervisor
 from racer_env.games.worker_process import GamesError, WorkerLostError
 from racer_viewer.games.window import ServerThread
-from tests.bridge.watching import eventually
 from tests.games.plain_player import PlainPlayer, plain_player
 from tests.games.scripted_worker import EXITS, EXITS_DRAWING_1, HANGS, SENDS_GARBAGE, UNKNOWN_GAME, WORKS
+from tests.processes import wait_for
 
 SCRIPT = Path(__file__).with_name("scripted_worker.py")
 TIMEOUT = 60.0
@@ -141,17 +141,17 @@ def test_a_worker_that_hangs_counts_as_too_slow_and_is_replaced(
     script(HANGS)
     with serving(config()) as (server, player), plain_player(server.address.port) as other:
         player.state(0)
-        eventually(lambda: bool(stats(player)["games"]), "a report")
+        wait_for(lambda: bool(stats(player)["games"]), "a report")
         assert stats(player)["games"][0]["rate"] == 50.0
         script(WORKS)
         player.send({"type": "RESET", "game_id": 0})
-        eventually(lambda: not stats(other)["keeps_up"], "the statistics count as out of date")
+        wait_for(lambda: not stats(other)["keeps_up"], "the statistics count as out of date")
         assert stats(other)["games"][0]["rate"] == 0.0
         monkeypatch.setattr(worker_process, "REPLY_TIMEOUT", 0.5)
-        eventually(lambda: server.supervisor.games[0].loss_count == 1, "it is killed")
+        wait_for(lambda: server.supervisor.games[0].loss_count == 1, "it is killed")
         monkeypatch.setattr(worker_process, "REPLY_TIMEOUT", TIMEOUT)
         assert player.read()["type"] == "ERROR"
-        eventually(
+        wait_for(
             lambda: bool(stats(player)["games"]) and stats(player)["keeps_up"], "a new worker runs the game", TIMEOUT
         )
 

@@ -16,7 +16,7 @@ from racer_viewer.sound import CarSound, SoundPlayer, open_sound
 from racer_viewer.sound.drive_sound import FIRING_AT_LIMIT, RATE, RUMBLE, TOP_SPEEDS, TYRES, WIND
 from racer_viewer.sound.mixer import EFFECT_CHANNELS, LOOP_CHANNELS
 from racer_viewer.sound.synthesis import EFFECTS
-from tests.bridge.watching import eventually
+from tests.processes import wait_for
 
 FAST = CarSound(160.0, 1.0)
 LIMIT = 20.0
@@ -80,7 +80,7 @@ def test_volumes_reach_the_channels(player: SoundPlayer, clock: Clock) -> None:
     channels = [pygame.mixer.Channel(number) for number in range(LOOP_CHANNELS)]
     playing = [channel for channel in channels if channel.get_busy()]
     assert len({id(channel.get_sound()) for channel in playing}) == len(player.playing) == 3
-    eventually(lambda: all(channel.get_volume() == 1.0 for channel in playing), "all loops have faded in", 10.0)
+    wait_for(lambda: all(channel.get_volume() == 1.0 for channel in playing), "all loops have faded in", 10.0)
     assert player.playing[WIND] == pytest.approx(1.0, abs=0.01)
 
 

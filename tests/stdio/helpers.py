@@ -14,7 +14,7 @@ import pytest
 
 from racer_env.stdio import Expected, StdioClient, client
 from racer_env.stdio.process import HelperProcess
-from tests.bridge.watching import eventually
+from tests.processes import wait_for
 
 HERE = Path(__file__).parent
 HOST = [sys.executable, "-P", "-m", "racer_env.stdio"]
@@ -106,7 +106,7 @@ def drive(command: list[str], expected: Expected | None = EXPECTED, **options: A
             helper.step(1)
     finally:
         assert all(map(is_gone, pids))
-        eventually(lambda: not has_helper_threads(), "the threads end")
+        wait_for(lambda: not has_helper_threads(), "the threads end")
 
 
 def collect_helpers(monkeypatch: pytest.MonkeyPatch) -> list[HelperProcess]:

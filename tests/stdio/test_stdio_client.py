@@ -12,7 +12,7 @@ import pytest
 
 from racer_env.errors import ActionError, BridgeError, ContractError, RacerError
 from racer_env.stdio import Expected, StdioClient, client, process
-from tests.bridge.watching import eventually
+from tests.processes import wait_for
 from tests.stdio.helpers import EXPECTED, HERE, collect_helpers, drive, has_helper_threads, hostile, is_gone
 
 
@@ -65,7 +65,7 @@ def test_the_exit_of_a_helper_is_reported_though_another_process_keeps_its_pipes
         StdioClient(hostile(on="describe", how="stray"), start_timeout=30.0)
     stray = int(str(raised.value).split()[-1])
     try:
-        eventually(lambda: not has_helper_threads(), "the threads end")
+        wait_for(lambda: not has_helper_threads(), "the threads end")
         assert not is_gone(stray)
     finally:
         os.kill(stray, signal.SIGKILL)
@@ -76,7 +76,7 @@ def test_a_killed_helper_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with StdioClient(hostile()) as helper:
         helper.reset()
         os.kill(helper.pid, signal.SIGTERM)
-        eventually(lambda: started[0].has_reply, "the end of its output")
+        wait_for(lambda: started[0].has_reply, "the end of its output")
         with pytest.raises(BridgeError, match="exited: "):
             helper.step(0)
     assert is_gone(helper.pid)
@@ -97,7 +97,7 @@ def test_an_unrequested_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     started = collect_helpers(monkeypatch)
     with StdioClient(hostile(on="reset", how="twice")) as helper:
         helper.reset()
-        eventually(lambda: started[0].has_reply, "the second line")
+        wait_for(lambda: started[0].has_reply, "the second line")
         with pytest.raises(ContractError, match=r"one line expected for each request, got one more"):
             helper.step(0)
         assert is_gone(helper.pid)
@@ -106,7 +106,7 @@ def test_an_unrequested_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_helper_may_fill_its_stderr() -> None:
     with StdioClient(hostile(on="reset", how="stderr")) as helper:
         helper.reset()
-        eventually(lambda: helper.last_lines[-1:] == ("the last word",), "the last line of stderr", 60)
+        wait_for(lambda: helper.last_lines[-1:] == ("the last word",), "the last line of stderr", 60)
         assert len(helper.last_lines) <= process.MAX_STDERR_LINES
         assert max(map(len, helper.last_lines)) <= process.MAX_STDERR_LINE_SIZE
 
@@ -134,7 +134,7 @@ def test_child_processes_of_a_helper_end_with_it() -> None:
     with StdioClient(hostile(on="reset", how="child")) as helper:
         child = helper.reset()[1]["child"]
         assert not is_gone(child)
-    eventually(lambda: is_gone(child) or is_zombie(child), "the child ends")
+    wait_for(lambda: is_gone(child) or is_zombie(child), "the child ends")
 
 
 def is_zombie(pid: int) -> bool:

@@ -1,6 +1,6 @@
-"""Replays: a run as what the driver did, kept in a small file and driven again by the same engine.
+"""Replays: the actions of a drive in a small file, re-simulated by the same engine.
 
-`trace_replay(load_replay("lap.racer"))` is every tick of it, to the bit. Importing this loads no engine.
+`trace_replay(load_replay("lap.racer"))` returns every tick, bit-identical. Importing this package loads no engine.
 """
 
 from racer_viewer.replays.replay import ENGINE_VERSION, Recording, Replay, ReplayError, ReplayRecorder
@@ -17,7 +17,7 @@ from racer_viewer.replays.replay_file import (
 from racer_viewer.replays.trace import (
     MAX_COMPARED,
     Comparison,
-    Lap,
+    ReplayLap,
     ReplayTracer,
     Standing,
     Trace,
@@ -30,12 +30,12 @@ __all__ = [
     "MAX_COMPARED",
     "SUFFIX",
     "Comparison",
-    "Lap",
     "Recording",
     "Replay",
     "ReplayError",
     "ReplayFacts",
     "ReplayFolder",
+    "ReplayLap",
     "ReplayRecorder",
     "ReplayTracer",
     "Standing",

@@ -1,6 +1,7 @@
-"""The file that records are kept in: a sqlite database that survives a kill, a second process and its own damage.
+"""Records: the best drives on every circuit, in an SQLite database that survives kills, other processes and damage.
 
-The best runs on every circuit. A record is its replay: it is driven again before it gets in."""
+A record is a replay; it is re-simulated before it is entered.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BUSY_TIMEOUT = 5.0
-"""How long to wait for another process that writes [s]."""
-DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-"""The last is what statements that never change give if the tables are not those that they were written for."""
+"""Time to wait for another process that writes [s]."""
+DAMAGE_ERRORS = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""Error codes of a damaged database; SQLITE_ERROR means that its tables have another schema."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -50,45 +51,44 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX ranking ON record (engine, circuit_id, fingerprint, best_lap, date, number)",
     ),
 )
-"""Each brings a database from one schema version (`user_version`) to the next, beginning with an empty one."""
+"""Statements that migrate a database from each schema version (`user_version`) to the next, from an empty one."""
 
 
 class RecordError(RacerError):
-    """A record cannot be entered, read or kept; the text says why. Driving goes on without."""
+    """A record cannot be entered or read; the text says why."""
 
 
 class DamagedError(Exception):
-    """The database is no database any more."""
+    """The database is damaged."""
 
 
-KNOWN_FORMAT = 2
-"""Of SQLite's files: 1 with a rollback journal, 2 with a write-ahead log."""
+MAX_FORMAT_VERSION = 2
+"""Latest version of SQLite's file format: 1 with a rollback journal, 2 with a write-ahead log."""
 
 
 class RecordDatabase:
-    """The database in one file, which is made when it is first written to. It is opened for each piece of work anew, so
-    any thread may ask for one.
+    """Database file, created on the first write. Every operation opens it anew, so any thread may use it.
 
-    notice: a line for the screen if the file was damaged and a new one was begun; else None.
+    notice: message to show if the file was damaged and replaced; else None.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notice: str | None = None
-        self._sound = False
+        self._checked = False
 
     @property
     def exists(self) -> bool:
         return os.path.exists(self.path)
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something with the database. A damaged one is set aside first, and it is done with a new one."""
+        """Run an operation. A damaged database is renamed first, and the operation runs on a new one."""
         file = _identity(self.path)
         try:
             return self._attempt(work)
         except DamagedError:
             if _identity(self.path) == file:
-                self._set_aside()
+                self._rename_damaged()
         try:
             return self._attempt(work)
         except DamagedError as error:
@@ -101,25 +101,25 @@ class RecordDatabase:
                 self._prepare(database)
                 return work(database)
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE_ERRORS:
                 raise DamagedError(str(error)) from None
             raise RecordError(f"records in {self.path}: {error}") from None
-        except UnicodeDecodeError:  # sqlite3 cannot even say what is wrong: the words are out of the damaged part
+        except UnicodeDecodeError:  # the text of the error itself is from the damaged part
             raise DamagedError("its tables cannot be read") from None
         except OSError as error:
             raise RecordError(f"records in {self.path}: {error.strerror or error}") from None
 
     def _prepare(self, database: sqlite3.Connection) -> None:
-        """Every commit is on the disk when it returns. The whole file is looked through once."""
+        """Make commits durable, check the whole file once, and migrate the schema."""
         database.text_factory = lambda text: text.decode(errors="replace")
         database.execute("PRAGMA synchronous = EXTRA")
-        if not self._sound:
+        if not self._checked:
             found = database.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if found != "ok":
                 raise DamagedError(found)
-            if max(_format_versions(self.path), default=0) > KNOWN_FORMAT:
+            if max(_format_versions(self.path), default=0) > MAX_FORMAT_VERSION:
                 raise DamagedError("its header names a format that does not exist")
-            self._sound = True
+            self._checked = True
         if _version(database) != len(MIGRATIONS):
             with database:
                 database.execute("BEGIN IMMEDIATE")
@@ -136,8 +136,8 @@ class RecordDatabase:
             database.execute(statement)
         database.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
-    def _set_aside(self) -> None:
-        """Give a damaged database another name; its journal goes with it."""
+    def _rename_damaged(self) -> None:
+        """Rename a damaged database and its journal."""
         aside = _free_name(self.path)
         try:
             self.path.rename(aside)
@@ -146,10 +146,10 @@ class RecordDatabase:
                 journal.rename(_journal(aside))
         except OSError as error:
             raise RecordError(
-                f"records in {self.path}: damaged, and cannot be set aside: {error.strerror or error}"
+                f"records in {self.path}: damaged, and cannot be renamed: {error.strerror or error}"
             ) from None
-        self._sound = False
-        self.notice = f"The records were damaged; they are kept as {aside.name}, and new ones were begun."
+        self._checked = False
+        self.notice = f"The records were damaged. The damaged file is now {aside.name}; a new one was started."
 
 
 def _version(database: sqlite3.Connection) -> int:
@@ -157,13 +157,13 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def _format_versions(path: Path) -> bytes:
-    """For writing and for reading, as the file's header says. SQLite takes an unknown one for a file to read only."""
+    """Return the write and read versions in the file header; SQLite treats an unknown one as a read-only file."""
     with path.open("rb") as file:
         return file.read(20)[18:]
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file it is, whatever it is called; None if there is none."""
+    """Return the identity of a file independent of its name; None if it does not exist."""
     try:
         status = os.stat(path)
     except OSError:
@@ -181,18 +181,18 @@ def _free_name(path: Path) -> Path:
 
 Medal = Literal["gold", "silver", "bronze"]
 
-KEPT = 20
-"""Records of one circuit."""
+MAX_RECORDS = 20
+"""Maximum number of records of one circuit."""
 _COLUMNS = "number, circuit_id, fingerprint, circuit_name, driver, best_lap, laps, clean, date"
 _OF_CIRCUIT = "engine = ? AND circuit_id = ? AND fingerprint = ?"
 _RANKING = "ORDER BY best_lap, date, number"
 _SAME = "number = ? AND date = ?"
-"""A number alone could be that of another record, in a file that was begun anew."""
+"""Condition for one record; in a new file another record may have the same number."""
 
 
 @dataclass(frozen=True)
 class CircuitKey:
-    """Which circuit a record is of: one whose control points or gates were changed is another circuit."""
+    """Identity of a circuit; changed control points or gates make another circuit."""
 
     id: str
     fingerprint: str
@@ -200,7 +200,12 @@ class CircuitKey:
 
 @dataclass(frozen=True)
 class RecordEntry:
-    """A record. `number` names it in its database; times are in ticks."""
+    """A record.
+
+    number: key in the database.
+    best_lap: time of the best lap [ticks].
+    clean: True if no wall was touched and the road never left in the best lap.
+    """
 
     number: int
     circuit: CircuitKey
@@ -209,69 +214,67 @@ class RecordEntry:
     best_lap: int
     laps: int
     clean: bool
-    """Of the best lap: no wall touched, never off the road."""
     date: datetime
 
 
 class Records:
-    """The records in one database file, which is made with the first record.
+    """Records in a database file, created with the first record. Several processes and threads may use one file.
 
-    Several processes and threads may use the same file. Only runs of this engine version are listed: what an older
-    engine made of its physics stays in the file, but is no record any more.
+    Only records of this engine version are listed; those of older versions stay in the file.
 
-    kept: so many of a circuit are kept, the best.
+    kept: maximum number of records of one circuit.
     """
 
-    def __init__(self, path: Path, kept: int = KEPT) -> None:
+    def __init__(self, path: Path, kept: int = MAX_RECORDS) -> None:
         self._database = RecordDatabase(path)
         self._kept = kept
 
     @property
     def notice(self) -> str | None:
-        """A line for the screen if the file was damaged, and set aside, and a new one begun; else None."""
+        """Message to show if the file was damaged and replaced; else None."""
         return self._database.notice
 
     def enter(self, replay: Replay, track: Track | None = None) -> RecordEntry | None:
-        """Drive a replay again and enter it. None if it is not among the best that are kept.
+        """Re-simulate a replay and enter it; return None if it is not fast enough. The same replay counts once.
 
-        track: that of its circuit, if it is built already.
+        track: track of its circuit, if built already.
 
-        A run that the physics does not give, of another engine version, from another than the standing start or
-        without a finished lap is a RecordError. The same replay twice is one record.
+        Raises RecordError if the replay does not match its re-simulation, is of another engine version, has another
+        start than the standing one or no finished lap.
         """
-        trace = _driven_again(replay, track)
+        trace = _checked_trace(replay, track)
         data = replay_to_bytes(replay)
         return self._database.run(lambda database: self._enter(database, trace, data))
 
     def best(self, circuit: Circuit | CircuitKey) -> RecordEntry | None:
-        """The fastest record of a circuit, if there is one."""
+        """Return the fastest record of a circuit, if there is one."""
         return next(iter(self.top(circuit, 1)), None)
 
     def top(self, circuit: Circuit | CircuitKey, limit: int = 10) -> tuple[RecordEntry, ...]:
-        """The records of a circuit, fastest best lap first; of equals, the older first."""
+        """Return the records of a circuit, fastest lap first, the older of equals first."""
         query = f"SELECT {_COLUMNS} FROM record WHERE {_OF_CIRCUIT} {_RANKING} LIMIT ?"
         return self._read(query, (*_key_values(circuit), limit), _entry)
 
     def circuits(self) -> tuple[CircuitKey, ...]:
-        """The circuits that have a record."""
+        """Return the circuits that have a record."""
         query = "SELECT DISTINCT circuit_id, fingerprint FROM record WHERE engine = ? ORDER BY circuit_id, fingerprint"
         return self._read(query, (ENGINE_VERSION,), lambda row: CircuitKey(*row))
 
     def replay_of(self, entry: RecordEntry) -> Replay:
-        """The replay that a record is."""
+        """Return the replay of a record."""
         query = f"SELECT CAST(replay AS BLOB) FROM record WHERE {_SAME}"
         found: tuple[bytes, ...] = self._read(query, _same(entry), lambda row: row[0])
         if not found:
-            raise RecordError("this record is no longer there")
+            raise RecordError("this record no longer exists")
         return replay_from_bytes(found[0])
 
     def delete(self, entry: RecordEntry) -> None:
-        """Take a record out; one that is not there is no error."""
+        """Delete a record, if it exists."""
         if self._database.exists:
             self._database.run(lambda database: database.execute(f"DELETE FROM record WHERE {_SAME}", _same(entry)))
 
     def _read(self, query: str, values: tuple[Any, ...], make: Callable[[Any], T]) -> tuple[T, ...]:
-        """Something of every row; nothing where nothing was ever entered, and no file is made for that."""
+        """Convert every row of a query; return nothing, and create no file, if there is no database."""
         if not self._database.exists:
             return ()
         return self._database.run(lambda database: tuple(map(make, database.execute(query, values).fetchall())))
@@ -296,14 +299,14 @@ class Records:
 
 
 def circuit_key(circuit: Circuit) -> CircuitKey:
-    """The id of a circuit, and a fingerprint of what is driven there."""
+    """Return the id of a circuit and a fingerprint of its geometry."""
     numbers = [number for point in circuit.control_points for number in point]
     content = struct.pack(f"<q{len(numbers)}d", circuit.gates, *numbers)
     return CircuitKey(circuit.id, hashlib.sha256(content).hexdigest()[:16])
 
 
 def medal_for(circuit: Circuit, ticks: int) -> Medal | None:
-    """The medal that a best lap of so many ticks earns on a circuit, if it has medals."""
+    """Return the medal for a lap time [ticks] on a circuit, if any."""
     from racer_env.engine import TICKS_PER_SECOND
 
     if circuit.medals is None:
@@ -313,14 +316,14 @@ def medal_for(circuit: Circuit, ticks: int) -> Medal | None:
     return next((medal for medal in medals if seconds <= getattr(circuit.medals, medal)), None)
 
 
-def _driven_again(replay: Replay, track: Track | None) -> Trace:
-    """The trace of a replay that can be a record."""
+def _checked_trace(replay: Replay, track: Track | None) -> Trace:
+    """Return the trace of a replay that can be a record. Raises RecordError."""
     from racer_env.engine import Start
 
     if replay.engine_warning is not None:
         raise RecordError(f"not a record: {replay.engine_warning}")
     if replay.start != Start():
-        raise RecordError("not a record: it did not begin at rest on the start line")
+        raise RecordError("not a record: it did not start at rest on the start line")
     trace = trace_replay(replay, track)
     if trace.mismatch is not None:
         raise RecordError(f"not a record: {trace.mismatch}")
@@ -331,7 +334,7 @@ def _driven_again(replay: Replay, track: Track | None) -> Trace:
 
 def _values(trace: Trace) -> dict[str, Any]:
     replay, best = trace.replay, trace.best_lap
-    assert best is not None, "only runs with a lap are entered"
+    assert best is not None, "_checked_trace refuses replays without a lap"
     key = circuit_key(replay.circuit)
     return {
         "circuit_id": key.id,
@@ -357,7 +360,7 @@ def _entry(row: Any) -> RecordEntry:
 
 
 def _date(date: datetime) -> str:
-    """As it is kept: so the texts are in the order of the dates."""
+    """Return a date as text that sorts by date."""
     return date.astimezone(UTC).isoformat(timespec="microseconds")
 
 

@@ -1,4 +1,4 @@
-"""What is needed to drive one car's run again, and how it is collected while the run is driven."""
+"""Replay of one car: everything needed to re-simulate a drive, and its recorder."""
 
 from __future__ import annotations
 
@@ -18,36 +18,34 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 ENGINE_VERSION = 1
-"""Names what the engine makes of a circuit, a start and actions. Whoever changes that, raises it: a test notices."""
+"""Version of the physics; raise it when the engine drives differently, which a test detects."""
 
-MOST_TICKS = 216_000
-"""Of a replay: an hour."""
-LONGEST_NAME = 64
-"""Characters of a driver's name."""
-MOST_CONTROL_POINTS = 1000
-LONGEST_CIRCUIT = 20_000.0
-"""Way along the control points [units]: what is far longer takes minutes and gigabytes to build."""
-FIRST_ROOM = 4096
-"""Ticks that a recorder has room for at first."""
+MAX_TICKS = 216_000
+"""Maximum length of a replay [ticks]: one hour."""
+MAX_NAME_LENGTH = 64
+"""Maximum length of a driver's name [characters]."""
+MAX_CONTROL_POINTS = 1000
+MAX_CIRCUIT_LENGTH = 20_000.0
+"""Maximum distance along the control points [units]; much longer circuits take minutes and gigabytes to build."""
+INITIAL_CAPACITY = 4096
+"""Initial capacity of a recorder [ticks]."""
 
 
 class ReplayError(RacerError):
-    """A replay cannot be read, written or driven; the text says why."""
+    """A replay cannot be read, written or re-simulated; the text says why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """One car's run from its start, as the driver drove it, and what came of it.
+    """Drive of one car from its start, with its result.
 
-    circuit: the whole definition, so that it can be driven where nobody has the circuit.
-    seed: what the episode was reset with; a start that is drawn needs it. Where the circuit is drawn too, as from
-        several, only the standing start is the same again.
+    circuit: whole definition, so that it can be re-simulated without the circuit's file.
+    seed: seed of the episode, for random starts. If the circuit was random too, only a standing start is reproduced.
     actions: (T, 3) steer, throttle and brake of each tick, exactly as they were stepped.
-    driver: who drove, for the screen.
-    date: when.
-    laps: times of the finished laps [ticks], as the driver saw them.
-    reward: sum over the run, as the driver saw it.
-    engine_version: of the engine that it was driven with.
+    driver: name of the driver to show.
+    laps: times of the finished laps [ticks] as recorded.
+    reward: total reward as recorded.
+    engine_version: version of the engine that recorded it.
     """
 
     circuit: Circuit
@@ -66,9 +64,9 @@ class Replay:
         object.__setattr__(self, "date", _in_utc(self.date))
         _check_circuit(self.circuit)
         if not 0 <= self.seed < 2**64:
-            raise ReplayError(f"the seed of a replay is a whole number from 0 to 2**64 - 1, not {self.seed}")
+            raise ReplayError(f"the seed of a replay must be a whole number from 0 to 2**64 - 1, not {self.seed}")
         if plain_name(self.driver) != self.driver:
-            raise ReplayError(f"a driver's name has at most {LONGEST_NAME} characters, all of them printable")
+            raise ReplayError(f"a driver's name must have at most {MAX_NAME_LENGTH} characters, all of them printable")
         if any(lap < 1 for lap in self.laps) or sum(self.laps) > self.ticks:
             raise ReplayError("the lap times of a replay do not fit its length")
         if not math.isfinite(self.reward):
@@ -78,17 +76,17 @@ class Replay:
 
     @property
     def ticks(self) -> int:
-        """How long it is."""
+        """Length of the replay."""
         return len(self.actions)
 
     @property
     def engine_warning(self) -> str | None:
-        """A line for the screen if it was driven with another engine than this one, where it may drive differently."""
+        """Warning to show if another engine version recorded it; None otherwise."""
         if self.engine_version == ENGINE_VERSION:
             return None
         return (
-            f"driven with engine version {self.engine_version}, and this is version {ENGINE_VERSION}:"
-            " it may go differently here"
+            f"recorded with engine version {self.engine_version}, and this is version {ENGINE_VERSION}:"
+            " it may drive differently here"
         )
 
 
@@ -121,25 +119,22 @@ class Recording:
 
 
 class ReplayRecorder:
-    """Collects a run tick by tick.
-
-    After an hour it is full: what comes then is not kept, and the replay is of the first hour.
-    """
+    """Records a drive tick by tick, up to MAX_TICKS; later ticks are ignored."""
 
     def __init__(self, circuit: Circuit, config: Config, start: Start, seed: int = 0, driver: str = "") -> None:
         self._circuit, self._config, self._start, self._seed = circuit, config, start, int(seed)
         self._driver = plain_name(driver)
-        self._actions = np.empty((FIRST_ROOM, 3))
+        self._actions = np.empty((INITIAL_CAPACITY, 3))
         self._laps: list[int] = []
         self._reward = 0.0
         self.ticks = 0
 
     @property
     def full(self) -> bool:
-        return self.ticks >= MOST_TICKS
+        return self.ticks >= MAX_TICKS
 
     def add(self, action: ArrayLike, reward: float, finished_lap_ticks: int = 0) -> None:
-        """A tick was stepped with this action and gave this reward; a lap that it finished took so many ticks."""
+        """Record a tick: its action, its reward, and the time of the lap that it finished [ticks], if any."""
         if self.full:
             return
         if self.ticks == len(self._actions):
@@ -164,19 +159,19 @@ class ReplayRecorder:
 
 
 def plain_name(name: str) -> str:
-    """A name that any screen and file can take: in one line, and not too long."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name[:LONGEST_NAME])
+    """Return a name in one line, shortened to MAX_NAME_LENGTH."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name[:MAX_NAME_LENGTH])
 
 
 def _checked_actions(actions: ArrayLike) -> Floats:
-    """A copy that nobody writes to."""
+    """Return a read-only copy of valid actions. Raises ReplayError."""
     checked = np.array(actions, np.float64, order="C")
     if checked.ndim != 2 or checked.shape[1] != 3:
-        raise ReplayError(f"the actions of a replay are rows of steer, throttle, brake, not of shape {checked.shape}")
-    if not 1 <= len(checked) <= MOST_TICKS:
-        raise ReplayError(f"a replay has 1 to {MOST_TICKS} ticks, not {len(checked)}")
+        raise ReplayError(f"actions must be rows of steer, throttle, brake, not of shape {checked.shape}")
+    if not 1 <= len(checked) <= MAX_TICKS:
+        raise ReplayError(f"a replay must have 1 to {MAX_TICKS} ticks, not {len(checked)}")
     if not np.isfinite(checked).all():
-        raise ReplayError("the actions of a replay are finite numbers; these are not")
+        raise ReplayError("the actions of a replay must be finite numbers")
     checked.flags.writeable = False
     return checked
 
@@ -190,8 +185,8 @@ def _in_utc(date: datetime) -> datetime:
 
 def _check_circuit(circuit: Circuit) -> None:
     points = circuit.control_points
-    if len(points) > MOST_CONTROL_POINTS:
-        raise ReplayError(f"the circuit has {len(points)} control points; a replay takes up to {MOST_CONTROL_POINTS}")
+    if len(points) > MAX_CONTROL_POINTS:
+        raise ReplayError(f"the circuit has {len(points)} control points; the limit is {MAX_CONTROL_POINTS}")
     way = sum(math.dist(here[:2], there[:2]) for here, there in zip(points, points[1:] + points[:1], strict=True))
-    if not way <= LONGEST_CIRCUIT:
-        raise ReplayError(f"the circuit is {way:.0f} units long; a replay takes up to {LONGEST_CIRCUIT:.0f}")
+    if not way <= MAX_CIRCUIT_LENGTH:
+        raise ReplayError(f"the circuit is {way:.0f} units long; the limit is {MAX_CIRCUIT_LENGTH:.0f}")

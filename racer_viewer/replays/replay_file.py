@@ -1,10 +1,8 @@
-"""Replay files, `.racer`: an npz archive of two arrays that nothing in is executed.
+"""Replay files, `.racer`, and folders of them.
 
-`actions.npy` has the driver's actions, (T, 3), in single precision if that loses nothing, else in double;
-`about.npy` has everything else as JSON text in UTF-8.
-
-
-The replay files in a folder and what is in each, read little by little while a window goes on."""
+A replay file is an npz archive of two arrays; nothing in it is executed. `actions.npy` contains the actions, (T, 3), in
+single precision if that is exact, else in double; `about.npy` contains everything else as JSON text in UTF-8.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +24,27 @@ from numpy.typing import NDArray
 
 from racer_env.errors import RacerError
 from racer_viewer.paths import atomic_write
-from racer_viewer.replays.replay import MOST_TICKS, Floats, Replay, ReplayError
+from racer_viewer.replays.replay import MAX_TICKS, Floats, Replay, ReplayError
 
 SUFFIX = ".racer"
 KIND = "racer-replay"
 FORMAT = 1
-"""Of the file. A reader takes this one and those before."""
+"""Version of the file format; files up to this version are read."""
 
 ABOUT, ACTIONS = "about", "actions"
-MOST_ABOUT_BYTES = 2**18
+MAX_ABOUT_BYTES = 2**18
 NPY_HEADER_BYTES = 2**10
-"""More than the header of either array takes."""
-LIMITS = {f"{ABOUT}.npy": MOST_ABOUT_BYTES + NPY_HEADER_BYTES, f"{ACTIONS}.npy": MOST_TICKS * 24 + NPY_HEADER_BYTES}
-"""Unpacked size of each member [bytes]."""
-MOST_FILE_BYTES = sum(LIMITS.values()) + 2**16
-LONGEST_WORDS = 50
-"""Characters of a file's name before the date."""
-LONGEST_REASON = 300
-"""Characters of a message."""
+"""Upper bound of the header of either array [bytes]."""
+MEMBER_LIMITS = {
+    f"{ABOUT}.npy": MAX_ABOUT_BYTES + NPY_HEADER_BYTES,
+    f"{ACTIONS}.npy": MAX_TICKS * 24 + NPY_HEADER_BYTES,
+}
+"""Maximum unpacked size of each member [bytes]."""
+MAX_FILE_BYTES = sum(MEMBER_LIMITS.values()) + 2**16
+MAX_NAME_PREFIX = 50
+"""Maximum length of a file name before the date [characters]."""
+MAX_REASON_LENGTH = 300
+"""Maximum length of an error message [characters]."""
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _NPY_START = b"\x93NUMPY\x01\x00"
@@ -58,7 +59,7 @@ _UNSAFE_IN_NAMES = re.compile(r"[^\w.+-]+")
 
 
 class _Kind(msgspec.Struct, rename="camel"):
-    """The part of the text that every format has."""
+    """Fields of every format version."""
 
     kind: str
     format: int
@@ -79,7 +80,7 @@ class _About(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 def save_replay(replay: Replay, path: Path) -> None:
-    """Write a replay file; one that is there already is replaced as a whole or stays as it was."""
+    """Write a replay file atomically. Raises ReplayError."""
     data = replay_to_bytes(replay)
     try:
         with atomic_write(path) as temporary:
@@ -89,7 +90,7 @@ def save_replay(replay: Replay, path: Path) -> None:
 
 
 def load_replay(path: Path) -> Replay:
-    """Read and check a replay file. One of another engine version is read too: see `Replay.engine_warning`."""
+    """Read and check a replay file. Other engine versions are accepted; see `Replay.engine_warning`."""
     try:
         return replay_from_bytes(_read(path))
     except ReplayError as error:
@@ -97,10 +98,10 @@ def load_replay(path: Path) -> Replay:
 
 
 def replay_to_bytes(replay: Replay) -> bytes:
-    """The content of a replay file; the same for the same replay."""
+    """Return the content of a replay file, which is the same for the same replay."""
     about = _about(replay)
-    if len(about) > MOST_ABOUT_BYTES:
-        raise ReplayError(f"the circuit's description is too long for a replay: {len(about)} bytes")
+    if len(about) > MAX_ABOUT_BYTES:
+        raise ReplayError(f"the circuit's definition is too long for a replay: {len(about)} bytes")
     file = io.BytesIO()
     arrays: dict[str, NDArray[Any]] = {ABOUT: np.frombuffer(about, np.uint8), ACTIONS: _as_stored(replay.actions)}
     np.savez_compressed(file, allow_pickle=False, **arrays)
@@ -108,18 +109,18 @@ def replay_to_bytes(replay: Replay) -> bytes:
 
 
 def replay_from_bytes(data: bytes) -> Replay:
-    """The replay in the content of a file, checked."""
-    if len(data) > MOST_FILE_BYTES:
-        raise ReplayError(f"is larger than {MOST_FILE_BYTES // 2**20} MiB: not a replay")
+    """Return the replay in the content of a file. Raises ReplayError."""
+    if len(data) > MAX_FILE_BYTES:
+        raise ReplayError(f"is larger than {MAX_FILE_BYTES // 2**20} MiB: not a replay")
     members = _unpack(data)
     about = _parse(_array(members[f"{ABOUT}.npy"], "u1").tobytes())
     return _replay(about, _array(members[f"{ACTIONS}.npy"], "f4", "f8"))
 
 
 def file_name(replay: Replay) -> str:
-    """A name for its file that every system takes, as `track-01-Anna-20260102-030405.racer`."""
+    """Return a file name that is valid on every system, like `track-01-Anna-20260102-030405.racer`."""
     words = f"{replay.circuit.id or replay.circuit.name}-{replay.driver or 'nobody'}"
-    return f"{_UNSAFE_IN_NAMES.sub('-', words)[:LONGEST_WORDS]}-{replay.date:%Y%m%d-%H%M%S}{SUFFIX}"
+    return f"{_UNSAFE_IN_NAMES.sub('-', words)[:MAX_NAME_PREFIX]}-{replay.date:%Y%m%d-%H%M%S}{SUFFIX}"
 
 
 def _read(path: Path) -> bytes:
@@ -127,7 +128,7 @@ def _read(path: Path) -> bytes:
         if not os.path.isfile(path):
             raise ReplayError("is a folder, not a file" if os.path.isdir(path) else "there is no such file")
         with path.open("rb") as file:
-            return file.read(MOST_FILE_BYTES + 1)
+            return file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         raise ReplayError(f"cannot be read: {error}") from None
 
@@ -156,26 +157,26 @@ def _about(replay: Replay) -> bytes:
             )
         )
     except UnicodeEncodeError:
-        raise ReplayError("the circuit's name or id has characters that no file can keep") from None
+        raise ReplayError("the circuit's name or id has characters that cannot be encoded") from None
 
 
 def _unpack(data: bytes) -> dict[str, bytes]:
-    """The members, each measured before it is unpacked."""
+    """Unpack the members after checking their size."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
-            if sorted(member.filename for member in members) != sorted(LIMITS):
+            if sorted(member.filename for member in members) != sorted(MEMBER_LIMITS):
                 raise ReplayError("is not a replay")
             for member in members:
-                if member.file_size > LIMITS[member.filename] or member.compress_type not in PACKINGS:
-                    raise ReplayError("is not a replay: it is packed in a way that no replay is")
+                if member.file_size > MEMBER_LIMITS[member.filename] or member.compress_type not in PACKINGS:
+                    raise ReplayError("is not a replay: it is packed in a way that replays are not")
             return {member.filename: archive.read(member) for member in members}
     except _ZIP_ERRORS:
         raise ReplayError("is damaged or truncated" if data[:2] == b"PK" else "is not a replay") from None
 
 
 def _array(member: bytes, *types: str) -> NDArray[Any]:
-    """The array of a member, if it is of one of these types. A header that claims more than is there makes nothing."""
+    """Return the array of a member if it has one of these types. A header with a wrong size allocates nothing."""
     size = int.from_bytes(member[len(_NPY_START) : len(_NPY_START) + 2], "little")
     start = len(_NPY_START) + 2 + size
     header = _NPY_HEADER.fullmatch(member[len(_NPY_START) + 2 : start])
@@ -225,13 +226,13 @@ def _replay(about: _About, actions: NDArray[Any]) -> Replay:
 
 
 def _in_a_line(error: Exception) -> str:
-    """What was wrong; words out of the file may be in it."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(error)[:LONGEST_REASON])
+    """Return an error message in one line; it may contain text from the file."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(error)[:MAX_REASON_LENGTH])
 
 
 @dataclass(frozen=True)
 class ReplayFacts:
-    """What a list shows of a replay; times in ticks. A list of many keeps these, not the replays."""
+    """Summary of a replay for lists; times in ticks."""
 
     circuit: str
     driver: str
@@ -240,46 +241,43 @@ class ReplayFacts:
     ticks: int
     date: datetime
     engine_warning: str | None
-    """As `Replay.engine_warning`."""
 
 
 @dataclass(frozen=True)
-class _File:
-    """A file as it was when the folder was looked through. One that was written since is another."""
+class _FileVersion:
+    """Version of a file. A file that was written again is another version."""
 
     path: Path
     written: int
-    """[ns]"""
+    """Modification time [ns]."""
     size: int
 
 
 class ReplayFolder:
-    """Looked through when it is made and on `refresh`. A folder that is not there has no files.
-
-    paths: newest first.
-    """
+    """Replay files of a folder, read in small portions while a window stays responsive."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._files: dict[Path, _File] = {}
-        self._read: dict[_File, ReplayFacts | str] = {}
-        self._unread: list[_File] = []
+        self._files: dict[Path, _FileVersion] = {}
+        self._read: dict[_FileVersion, ReplayFacts | str] = {}
+        self._unread: list[_FileVersion] = []
         self.refresh()
 
     @property
     def paths(self) -> list[Path]:
+        """Paths of the files, newest first; empty if the folder does not exist."""
         return list(self._files)
 
     def refresh(self) -> None:
-        """Look through the folder again; what was read and is still the same is not read again."""
-        found = (_file(path) for path in self.folder.glob(f"*{SUFFIX}") if not path.name.startswith("."))
+        """List the folder again; unchanged files are not read again."""
+        found = (_file_version(path) for path in self.folder.glob(f"*{SUFFIX}") if not path.name.startswith("."))
         files = sorted(filter(None, found), key=lambda file: (-file.written, file.path.name))
         self._files = {file.path: file for file in files}
         self._read = {file: self._read[file] for file in files if file in self._read}
         self._unread = [file for file in reversed(files) if file not in self._read]
 
     def read_some(self, seconds: float) -> list[Path]:
-        """Read on, the newest first, at least one file and then until so much time has passed; those that were read."""
+        """Read at least one more file, newest first, until the time is over [s]; return the paths that were read."""
         end = time.perf_counter() + seconds
         paths: list[Path] = []
         while self._unread and (not paths or time.perf_counter() < end):
@@ -289,17 +287,17 @@ class ReplayFolder:
         return paths
 
     def facts(self, path: Path) -> ReplayFacts | str | None:
-        """Of one of `paths`: what is in it, or what is wrong with it; None as long as it was not read."""
+        """Return the summary of one of `paths`, or what is wrong with it; None if it was not read yet."""
         return self._read.get(self._files[path])
 
 
-def _file(path: Path) -> _File | None:
-    """None if it went away meanwhile."""
+def _file_version(path: Path) -> _FileVersion | None:
+    """Return the version of a file; None if it no longer exists."""
     try:
         status = path.stat()
     except OSError:
         return None
-    return _File(path, status.st_mtime_ns, status.st_size)
+    return _FileVersion(path, status.st_mtime_ns, status.st_size)
 
 
 def _facts_or_problem(path: Path) -> ReplayFacts | str:

@@ -1,6 +1,4 @@
-"""A replay driven again: every tick of it, its laps, and where the rewards came from.
-
-Several runs on one circuit, each from its own start at tick 0: who is how far ahead at any tick of them."""
+"""Traces: re-simulated replays with every tick, their laps and rewards, and the comparison of several traces."""
 
 from __future__ import annotations
 
@@ -25,22 +23,21 @@ Cars = NDArray[Any]
 """Rows of `racer_env.engine.CAR`."""
 
 REWARD_TOLERANCE = 1e-6
-"""Between machines sums may differ in their last digits; on one machine they are the same to the bit."""
-TRACKS_KEPT = 4
-LAPS_LISTED = 5
-"""In a message."""
-STILL_AT_WALL = 15
-"""A car that leaves the wall for no more ticks than this is still at it: one hit, not many."""
+"""Tolerance of the total reward; sums may differ in their last digits between machines."""
+TRACK_CACHE_SIZE = 4
+MAX_LISTED_LAPS = 5
+"""Maximum number of laps in a message."""
+WALL_HIT_GAP = 15
+"""Maximum gap between two wall contacts of the same hit [ticks]."""
 
 
 @dataclass(frozen=True)
-class Lap:
-    """A finished lap.
+class ReplayLap:
+    """A finished lap of a trace.
 
-    first, last: rows of the trace in which the car had just crossed the line, or stood at it for its start.
-    gate_ticks: by the number of the gate, the ticks since `first` after which it was taken; number 0 is the line at
-        the end of the lap.
-    clean: no wall was touched, and the car was on the road in every tick.
+    first, last: rows of the trace right after the car crossed the line; `first` is 0 for a standing start.
+    gate_ticks: ticks since `first` at each gate, by gate number; gate 0 is the finish line.
+    clean: True if no wall was touched and the car was on the road in every tick.
     """
 
     first: int
@@ -61,10 +58,10 @@ class Lap:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Row 0 is the start, row t is after tick t.
+    """Every tick of a replay: row 0 is the start, row t the state after tick t.
 
     rows: (T + 1,) of `CAR`.
-    observations: (T + 1, 14), what an agent saw.
+    observations: (T + 1, 14) observations of an agent.
     """
 
     replay: Replay
@@ -77,68 +74,68 @@ class Trace:
         return len(self.rows) - 1
 
     @cached_property
-    def laps(self) -> tuple[Lap, ...]:
-        """The finished laps, in order. One that began elsewhere than at the line is none."""
+    def laps(self) -> tuple[ReplayLap, ...]:
+        """Finished laps in order; a lap that started away from the line is not counted."""
         ends = np.flatnonzero(self.rows["finished_lap_ticks"])
         return tuple(self._lap(int(end), int(self.rows["finished_lap_ticks"][end])) for end in ends)
 
     @property
-    def best_lap(self) -> Lap | None:
-        """The fastest, from a standing start or flying; of equals, the first."""
+    def best_lap(self) -> ReplayLap | None:
+        """Fastest lap, standing or flying; the first of equals."""
         return min(self.laps, key=lambda lap: lap.ticks, default=None)
 
     @property
     def ghost(self) -> Cars | None:
-        """The best lap as rows 0 to n, n its time: where the car was so many ticks after the line."""
+        """Rows of the best lap, indexed by ticks since the line."""
         best = self.best_lap
         return None if best is None else self.lap_rows(best)
 
-    def lap_rows(self, lap: Lap) -> Cars:
-        """The rows of a lap, from one line to the next: one more than it has ticks."""
+    def lap_rows(self, lap: ReplayLap) -> Cars:
+        """Return the rows of a lap, including both crossings of the line."""
         return self.rows[lap.first : lap.last + 1]
 
     @cached_property
     def totals(self) -> Floats:
-        """(T + 1, 6): the reward components summed up until each row, in the order of `REWARD_COMPONENTS`."""
+        """Reward components summed up to each row, in the order of `REWARD_COMPONENTS`, (T + 1, 6)."""
         return np.add.accumulate(self.rows["components"], axis=0)
 
     @cached_property
     def reward(self) -> float:
-        """Sum over the run, added up tick by tick as whoever drives does."""
+        """Total reward, summed tick by tick as in the recording."""
         return float(np.add.accumulate(self.rows["reward"])[-1])
 
     def gate_ticks_at(self, tick: int) -> tuple[int, ...]:
-        """As `Lap.gate_ticks`, of the lap that is being driven after this tick; 0 where a gate is yet to be taken."""
+        """Return `ReplayLap.gate_ticks` of the current lap at a tick; 0 for gates ahead."""
         return self._gate_ticks(tick - int(self.rows["lap_ticks"][tick]), tick)
 
     @property
     def mismatch(self) -> str | None:
-        """In a line, how this is not what the replay says that came of it; None if it is."""
+        """Difference between the trace and the recorded result, in one line; None if they agree."""
         laps = tuple(lap.ticks for lap in self.laps)
         if laps != self.replay.laps:
-            return f"lap times claimed: {_listed(self.replay.laps)}; driven again: {_listed(laps)}"
+            return f"lap times recorded: {_listed(self.replay.laps)}; re-simulated: {_listed(laps)}"
         if not math.isclose(self.reward, self.replay.reward, rel_tol=REWARD_TOLERANCE, abs_tol=REWARD_TOLERANCE):
-            return f"reward claimed: {self.replay.reward:.6g}; driven again: {self.reward:.6g}"
+            return f"reward recorded: {self.replay.reward:.6g}; re-simulated: {self.reward:.6g}"
         return None
 
     @cached_property
     def gate_rows(self) -> NDArray[np.int64]:
-        """Rows in which a gate was taken."""
+        """Rows in which a gate was crossed."""
         return np.flatnonzero(np.diff(self.rows["checkpoint"])) + 1
 
     @cached_property
     def wall_rows(self) -> NDArray[np.int64]:
-        """Rows in which a wall was hit, each hit once however long the car stayed at the wall."""
+        """Rows of wall hits; contacts at most WALL_HIT_GAP apart are one hit."""
         touched = np.flatnonzero(self.rows["wall_contact"])
-        return touched[np.diff(touched, prepend=-STILL_AT_WALL - 1) > STILL_AT_WALL]
+        return touched[np.diff(touched, prepend=-WALL_HIT_GAP - 1) > WALL_HIT_GAP]
 
-    def _lap(self, last: int, ticks: int) -> Lap:
+    def _lap(self, last: int, ticks: int) -> ReplayLap:
         from racer_env.engine.car import ROAD
 
         first = last - ticks
         driven = self.rows[first + 1 : last + 1]
         clean = not driven["wall_contact"].any() and bool((driven["surface"] == ROAD).all())
-        return Lap(first, last, self._gate_ticks(first, last), clean)
+        return ReplayLap(first, last, self._gate_ticks(first, last), clean)
 
     def _gate_ticks(self, first: int, last: int) -> tuple[int, ...]:
         begin, end = np.searchsorted(self.gate_rows, (first, last), side="right")
@@ -149,9 +146,10 @@ class Trace:
 
 
 class ReplayTracer:
-    """A replay that is being driven again, as far as somebody has time for it; an hour of it takes some seconds.
+    """Re-simulation of a replay in portions; an hour of driving takes some seconds.
 
-    track: that of its circuit, if it is built already; building one takes a moment.
+    track: track of its circuit, if built already; building one takes a moment.
+    tick: number of ticks simulated so far.
     """
 
     def __init__(self, replay: Replay, track: Track | None = None) -> None:
@@ -159,18 +157,17 @@ class ReplayTracer:
 
         if track is None:
             track = track_of(replay.circuit)
-        elif not is_of(track, replay.circuit):
-            raise ReplayError("the replay was driven on another circuit than this track's")
+        elif not _is_track_of(track, replay.circuit):
+            raise ReplayError("the replay was recorded on another circuit")
         self.replay, self.track = replay, track
         self.tick = 0
-        """How far it is."""
         self._simulation = Simulation(track, 1, replay.config, start=replay.start, seed=replay.seed)
         self._rows = np.zeros(replay.ticks + 1, CAR)
-        self._seen = np.zeros((replay.ticks + 1, self._simulation.result.observations.shape[1]), np.float32)
-        self._rows[0], self._seen[0] = self._simulation.cars[0], self._simulation.result.observations[0]
+        self._observations = np.zeros((replay.ticks + 1, self._simulation.result.observations.shape[1]), np.float32)
+        self._rows[0], self._observations[0] = self._simulation.cars[0], self._simulation.result.observations[0]
 
     def advance(self, ticks: int) -> bool:
-        """Drive so many ticks more, some 10 µs each; whether there are any left then."""
+        """Simulate up to so many ticks, about 10 µs each; return True if any are left."""
         simulation, rows = self._simulation, self._rows
         row_bytes = rows.view(np.uint8).reshape(len(rows), rows.itemsize)
         car_bytes, seen, step = (
@@ -183,29 +180,27 @@ class ReplayTracer:
         for tick, action in enumerate(self.replay.actions[first : self.tick, None, :], first + 1):
             step(action)
             row_bytes[tick] = car_bytes
-            self._seen[tick] = seen
+            self._observations[tick] = seen
         return self.tick < self.replay.ticks
 
     def trace(self) -> Trace:
-        """All of it; what was not driven yet is driven now."""
+        """Simulate the rest and return the trace."""
         self.advance(self.replay.ticks)
-        self._rows.flags.writeable = self._seen.flags.writeable = False
-        return Trace(self.replay, self.track, self._rows, self._seen)
+        self._rows.flags.writeable = self._observations.flags.writeable = False
+        return Trace(self.replay, self.track, self._rows, self._observations)
 
 
 def trace_replay(replay: Replay, track: Track | None = None) -> Trace:
-    """Drive a replay again, some 10 µs a tick.
+    """Re-simulate a replay, about 10 µs per tick, with this engine even if another version recorded it.
 
-    track: that of its circuit, if it is built already; building one takes a moment.
-
-    A replay of another engine version is driven as this engine does it.
+    track: track of its circuit, if built already; building one takes a moment.
     """
     return ReplayTracer(replay, track).trace()
 
 
-@lru_cache(maxsize=TRACKS_KEPT)
+@lru_cache(maxsize=TRACK_CACHE_SIZE)
 def track_of(circuit: Circuit) -> Track:
-    """The track of a circuit: for a bundled one, the very track that everybody drives on."""
+    """Return the track of a circuit; bundled circuits share the track of `load_circuit`."""
     from racer_env.engine import circuits, load_circuit
 
     try:
@@ -214,8 +209,8 @@ def track_of(circuit: Circuit) -> Track:
         raise ReplayError(f"the circuit of the replay cannot be built: {error}") from None
 
 
-def is_of(track: Track, circuit: Circuit) -> bool:
-    """Whether what is driven there is the same; names and medals may differ."""
+def _is_track_of(track: Track, circuit: Circuit) -> bool:
+    """Return True if a track has the geometry of a circuit; names and medals may differ."""
     points = np.array(circuit.control_points, np.float64)
     return len(track.gates) == circuit.gates and np.array_equal(track.control_points, points)
 
@@ -223,18 +218,19 @@ def is_of(track: Track, circuit: Circuit) -> bool:
 def _listed(laps: tuple[int, ...]) -> str:
     if not laps:
         return "none"
-    return ", ".join(map(str, laps[:LAPS_LISTED])) + (", …" if len(laps) > LAPS_LISTED else "") + " ticks"
+    return ", ".join(map(str, laps[:MAX_LISTED_LAPS])) + (", …" if len(laps) > MAX_LISTED_LAPS else "") + " ticks"
 
 
 MAX_COMPARED = 8
-"""Runs at a time: more cannot be told apart."""
+"""Maximum number of compared replays; more cannot be distinguished on screen."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Who crossed the line at the end of a lap, in this order.
+    """Order of the replays at the end of a lap.
 
-    runs: their numbers. ticks: of each since its start.
+    runs: indices of the replays, first to last.
+    ticks: time of each since its start [ticks].
     """
 
     lap: int
@@ -243,28 +239,30 @@ class Standing:
 
 
 class Comparison:
-    """Runs by the gates that they took: the gate of one lap is another than that of the next."""
+    """Gaps between traces on one circuit, each from its own start at tick 0. Gates are counted over all laps."""
 
     def __init__(self, traces: Sequence[Trace]) -> None:
         self._gates = len(traces[0].track.gates)
-        self._taken = [trace.gate_rows.tolist() for trace in traces]
+        self._crossed = [trace.gate_rows.tolist() for trace in traces]
         self._starts = [int(trace.rows["lap"][0]) * self._gates + int(trace.rows["checkpoint"][0]) for trace in traces]
-        """The last gate before the start; a lap has as many as the circuit."""
+        """Number of the last gate before the start."""
 
     def gaps(self, tick: int, focus: int) -> tuple[float, ...]:
-        """For every run how far it is behind (+) or ahead (−) of one of them [ticks], by when both took the last gate
-        that both have taken; 0 before the first, NaN if there is none since one started beyond it."""
-        return tuple(self._gap(number, focus, tick) for number in range(len(self._taken)))
+        """Return how far each trace is behind (+) or ahead (−) of the focused one [ticks] at the last common gate.
+
+        The gap is 0 before the first gate, and NaN if one trace started beyond the gates of the other.
+        """
+        return tuple(self._gap(number, focus, tick) for number in range(len(self._crossed)))
 
     def standing(self, tick: int) -> Standing | None:
-        """At the end of the last lap that two runs or more have ended; None before, and where they started apart."""
+        """Return the order after the last lap that two or more have finished; None before, or if starts differ."""
         if len(set(self._starts)) > 1:
             return None
-        reached = sorted(self._reached(number, tick) // self._gates for number in range(len(self._taken)))
+        reached = sorted(self._reached(number, tick) // self._gates for number in range(len(self._crossed)))
         if len(reached) < 2 or reached[-2] < 2:
             return None
         line = reached[-2] * self._gates
-        times = [(self._taken_at(number, line), number) for number in range(len(self._taken))]
+        times = [(self._crossed_at(number, line), number) for number in range(len(self._crossed))]
         ended = sorted((when, number) for when, number in times if when is not None and when <= tick)
         if len(ended) < 2:
             return None
@@ -272,44 +270,45 @@ class Comparison:
 
     def _gap(self, number: int, focus: int, tick: int) -> float:
         gate = min(self._reached(number, tick), self._reached(focus, tick))
-        theirs, ours = self._taken_at(number, gate), self._taken_at(focus, gate)
+        theirs, ours = self._crossed_at(number, gate), self._crossed_at(focus, gate)
         if theirs is not None and ours is not None:
             return float(theirs - ours)
         return 0.0 if self._starts[number] == self._starts[focus] else math.nan
 
     def _reached(self, number: int, tick: int) -> int:
-        """The last gate that a run has taken."""
-        return self._starts[number] + bisect_right(self._taken[number], tick)
+        """Return the number of the last gate that a trace has crossed at a tick."""
+        return self._starts[number] + bisect_right(self._crossed[number], tick)
 
-    def _taken_at(self, number: int, gate: int) -> int | None:
-        """When a run took a gate; None if it never did."""
-        place, taken = gate - self._starts[number] - 1, self._taken[number]
+    def _crossed_at(self, number: int, gate: int) -> int | None:
+        """Return the tick at which a trace crossed a gate; None if it never did."""
+        place, taken = gate - self._starts[number] - 1, self._crossed[number]
         return taken[place] if 0 <= place < len(taken) else None
 
 
 def common_track(replays: Sequence[Replay]) -> Track:
-    """The track of all of them. Runs on different circuits, or too many, cannot be compared."""
+    """Return the track of all replays. Raises ReplayError for different circuits or too many replays."""
     if not replays:
         raise ReplayError("there is no replay to show")
     if len(replays) > MAX_COMPARED:
-        raise ReplayError(f"at most {MAX_COMPARED} replays can be compared at a time, not {len(replays)}")
+        raise ReplayError(f"at most {MAX_COMPARED} replays can be compared, not {len(replays)}")
     first = replays[0]
     for other in replays[1:]:
-        if _driven(other.circuit) != _driven(first.circuit):
+        if _geometry(other.circuit) != _geometry(first.circuit):
             raise ReplayError(
-                f"replays of different circuits cannot be compared: {_who(first)} drove on {first.circuit.name},"
-                f" {_who(other)} on {_other_name(other.circuit, first.circuit)}"
+                f"replays of different circuits cannot be compared:"
+                f" {_driver_name(first)} drove on {first.circuit.name},"
+                f" {_driver_name(other)} on {_other_name(other.circuit, first.circuit)}"
             )
     return track_of(first.circuit)
 
 
-def _driven(circuit: Circuit) -> tuple[object, ...]:
-    """What makes a circuit another one."""
+def _geometry(circuit: Circuit) -> tuple[object, ...]:
+    """Return the properties that distinguish two circuits."""
     return circuit.control_points, circuit.gates
 
 
-def _who(replay: Replay) -> str:
-    return replay.driver or "nobody"
+def _driver_name(replay: Replay) -> str:
+    return replay.driver or "an unnamed driver"
 
 
 def _other_name(circuit: Circuit, known: Circuit) -> str:

@@ -343,7 +343,7 @@ def test_a_replay_of_another_engine_says_so_as_long_as_it_is_shown(person: Perso
     assert not person.app.context.notice_ticks
     warning = screen.timeline.warning
     assert "engine version 99" in warning
-    assert "lap times claimed: 300, 400 ticks; driven again" in warning
+    assert "lap times recorded: 300, 400 ticks; re-simulated" in warning
     accent = np.array(person.app.context.theme.palette.accent)
     line = pygame.surfarray.array3d(person.picture())[:, -18:]
     assert (line == accent).all(axis=2).sum() > 300
@@ -352,7 +352,7 @@ def test_a_replay_of_another_engine_says_so_as_long_as_it_is_shown(person: Perso
 def test_a_reward_that_is_not_driven_again_is_told(person: Person) -> None:
     assert seen(person, traced()).timeline.warning == ""
     lying = trace_replay(replace(run(), reward=1e6))
-    assert "reward claimed: 1e+06; driven again" in seen(person, lying).timeline.warning
+    assert "reward recorded: 1e+06; re-simulated" in seen(person, lying).timeline.warning
 
 
 def test_runs_on_different_circuits_are_a_message(person: Person) -> None:
@@ -470,7 +470,7 @@ def test_an_hour_is_driven_again_while_the_window_goes_on_and_then_scrubbed_at_o
     wait_until(person, lambda: person.app.context.top is not waiting, seconds=0.25)
     screen = person.top(ReplayScreen)
     assert screen.length == HOUR
-    assert "driven again" in screen.timeline.warning
+    assert "re-simulated" in screen.timeline.warning
     screen.playback.paused = True
     begun = time.perf_counter()
     for jump in range(200):

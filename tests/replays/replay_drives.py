@@ -1,4 +1,4 @@
-"""Runs to make replays of, on a small ring that is driven round in seconds."""
+"""Replays on a small ring with laps of a few seconds."""
 
 import math
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ STANDING = Start()
 
 @cache
 def ring_run(ticks: int = 700, throttle: float = 1.0, driver: str = "Anna", start: Start = STANDING) -> Replay:
-    """Round the ring by the engine's own driver; less throttle makes slower laps."""
+    """Drive round the ring with the engine's driver; less throttle makes slower laps."""
     track = track_of(RING)
     simulation, pilot = Simulation(track, start=start), Driver(track)
     recorder = ReplayRecorder(RING, Config(), start, driver=driver)

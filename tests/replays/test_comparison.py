@@ -1,4 +1,4 @@
-"""Runs beside each other: who is how far ahead, by the gates that both have taken."""
+"""Comparison of replays: gaps at the gates that both have crossed."""
 
 import math
 from dataclasses import replace
@@ -6,11 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from replay_drives import RING, ring_run
 
 from racer_env.engine import Circuit, Start
 from racer_viewer.replays import MAX_COMPARED, Comparison, ReplayError, Trace, common_track, trace_replay
-from racer_viewer.replays.trace import STILL_AT_WALL, ReplayTracer
+from racer_viewer.replays.trace import WALL_HIT_GAP, ReplayTracer
+from tests.replays.replay_drives import RING, ring_run
 
 
 @cache
@@ -23,23 +23,23 @@ def slow() -> Trace:
     return trace_replay(ring_run(throttle=0.5))
 
 
-def gates_taken(trace: Trace, tick: int) -> list[int]:
-    """When the car took each gate until a tick, found by going through all of them."""
+def gates_crossed(trace: Trace, tick: int) -> list[int]:
+    """Return the ticks at which the car crossed a gate, found by a search over all rows."""
     column = trace.rows["checkpoint"].tolist()
     return [row for row in range(1, tick + 1) if column[row] != column[row - 1]]
 
 
-def test_the_gap_is_by_when_both_took_the_last_gate_that_both_have_taken() -> None:
+def test_the_gap_is_measured_at_the_last_gate_that_both_crossed() -> None:
     comparison = Comparison([fast(), slow()])
     for tick in (200, 299, 300, 431, 512, 700):
-        ours, theirs = gates_taken(fast(), tick), gates_taken(slow(), tick)
+        ours, theirs = gates_crossed(fast(), tick), gates_crossed(slow(), tick)
         last = min(len(ours), len(theirs)) - 1
         assert comparison.gaps(tick, 0) == (0.0, theirs[last] - ours[last])
         assert comparison.gaps(tick, 1) == (ours[last] - theirs[last], 0.0)
     assert comparison.gaps(700, 0)[1] > 0.0
 
 
-def test_before_the_first_gate_nobody_is_ahead() -> None:
+def test_gaps_are_zero_before_the_first_gate() -> None:
     assert Comparison([fast(), slow()]).gaps(0, 1) == (0.0, 0.0)
 
 
@@ -83,7 +83,7 @@ def test_the_same_circuit_under_another_name_can_be_compared() -> None:
     assert trace_replay(other, track).track is track
 
 
-def test_a_replay_that_is_driven_again_in_pieces_is_the_same_to_the_bit() -> None:
+def test_a_replay_simulated_in_portions_is_bit_identical() -> None:
     tracing = ReplayTracer(ring_run())
     assert tracing.advance(1)
     while tracing.advance(97):
@@ -93,15 +93,15 @@ def test_a_replay_that_is_driven_again_in_pieces_is_the_same_to_the_bit() -> Non
     assert np.array_equal(trace.observations, fast().observations)
 
 
-def test_however_long_a_car_is_at_a_wall_it_is_one_hit() -> None:
+def test_a_long_wall_contact_is_one_hit() -> None:
     rows = fast().rows.copy()
     rows["wall_contact"] = False
-    for row in (0, 1, 2, 2 + STILL_AT_WALL, 200, 201 + STILL_AT_WALL):
+    for row in (0, 1, 2, 2 + WALL_HIT_GAP, 200, 201 + WALL_HIT_GAP):
         rows["wall_contact"][row] = True
     assert Trace(fast().replay, fast().track, rows, fast().observations).wall_rows.tolist() == [
         0,
         200,
-        201 + STILL_AT_WALL,
+        201 + WALL_HIT_GAP,
     ]
     rows["wall_contact"] = False
     assert not len(Trace(fast().replay, fast().track, rows, fast().observations).wall_rows)

@@ -1,4 +1,4 @@
-"""Records: only what the physics gives gets in, in the right order, and stays there."""
+"""Records: only valid replays are entered, in the right order, and they stay."""
 
 import contextlib
 import sqlite3
@@ -12,13 +12,13 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from replay_drives import DATE, RING, ring_run
 
 from racer_env.engine import Circuit, Medals, Start, circuits
 from racer_env.errors import RacerError
 from racer_viewer.replays import ENGINE_VERSION, Replay, replay_to_bytes, trace_replay
 from racer_viewer.replays import records as records_module
 from racer_viewer.replays.records import CircuitKey, RecordEntry, RecordError, Records, circuit_key, medal_for
+from tests.replays.replay_drives import DATE, RING, ring_run
 
 LATER = DATE + timedelta(minutes=5)
 
@@ -38,7 +38,7 @@ def with_laps(replay: Replay, *laps: int) -> Replay:
     return replace(replay, laps=laps)
 
 
-def test_a_run_is_entered_with_what_it_was(records: Records) -> None:
+def test_a_record_has_the_values_of_its_replay(records: Records) -> None:
     replay = ring_run()
     entry = entered(records, replay)
     assert entry == RecordEntry(
@@ -62,7 +62,7 @@ def test_a_record_is_its_replay(records: Records) -> None:
     assert trace_replay(kept).mismatch is None
 
 
-def test_records_outlive_whoever_entered_them(records: Records, tmp_path: Path) -> None:
+def test_records_are_read_by_later_processes(records: Records, tmp_path: Path) -> None:
     entry = entered(records, ring_run())
     assert Records(tmp_path / "data" / "records.db").top(RING) == (entry,)
 
@@ -88,7 +88,7 @@ def test_only_the_best_are_kept(tmp_path: Path) -> None:
     fast = [entered(records, replace(ring_run(), date=DATE + timedelta(days=day))) for day in range(2)]
     assert records.top(RING) == tuple(fast)
     assert records.enter(ring_run(throttle=0.5)) is None
-    with pytest.raises(RecordError, match="no longer there"):
+    with pytest.raises(RecordError, match="no longer exists"):
         records.replay_of(slow)
 
 
@@ -112,7 +112,7 @@ def test_circuits_with_a_record_are_listed(records: Records) -> None:
     assert [records.best(key) for key in keys] == [records.best(other), records.best(RING)]
 
 
-def test_a_record_can_be_taken_out(records: Records) -> None:
+def test_a_record_can_be_deleted(records: Records) -> None:
     entry = entered(records, ring_run())
     records.delete(entry)
     records.delete(entry)
@@ -128,37 +128,35 @@ def refused(records: Records, replay: Replay) -> str:
     return str(error.value)
 
 
-def test_a_time_that_the_physics_does_not_give_cannot_get_in(records: Records) -> None:
+def test_a_wrong_lap_time_is_refused(records: Records) -> None:
     first, *others = ring_run().laps
-    assert "driven again" in refused(records, with_laps(ring_run(), first - 1, *others))
-    assert "driven again" in refused(records, with_laps(ring_run(), first))
+    assert "re-simulated" in refused(records, with_laps(ring_run(), first - 1, *others))
+    assert "re-simulated" in refused(records, with_laps(ring_run(), first))
     actions = ring_run().actions.copy()
     actions[5] = (1.0, 0.0, 1.0)
-    assert "driven again" in refused(records, replace(ring_run(), actions=actions))
+    assert "re-simulated" in refused(records, replace(ring_run(), actions=actions))
 
 
-def test_a_reward_that_was_not_earned_cannot_get_in(records: Records) -> None:
+def test_a_wrong_reward_is_refused(records: Records) -> None:
     assert "reward" in refused(records, replace(ring_run(), reward=100.0))
 
 
-def test_a_run_of_another_engine_cannot_get_in(records: Records) -> None:
+def test_a_replay_of_another_engine_is_refused(records: Records) -> None:
     message = refused(records, replace(ring_run(), engine_version=ENGINE_VERSION + 1))
     assert f"version {ENGINE_VERSION + 1}" in message
 
 
-def test_a_head_start_cannot_get_in(records: Records) -> None:
+def test_a_flying_start_is_refused(records: Records) -> None:
     flying = ring_run(start=Start(speed=(100.0, 100.0)))
     assert trace_replay(flying).mismatch is None
     assert "at rest" in refused(records, flying)
 
 
-def test_a_run_without_a_lap_cannot_get_in(records: Records) -> None:
+def test_a_replay_without_a_lap_is_refused(records: Records) -> None:
     assert "no lap" in refused(records, ring_run(60))
 
 
-def test_records_of_an_engine_before_are_kept_but_do_not_rank(
-    records: Records, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_of_an_older_engine_are_kept_but_not_listed(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = entered(records, ring_run())
     with monkeypatch.context() as patch:
         patch.setattr(records_module, "ENGINE_VERSION", ENGINE_VERSION + 1)
@@ -167,7 +165,7 @@ def test_records_of_an_engine_before_are_kept_but_do_not_rank(
     assert records.best(RING) == entry
 
 
-def test_looking_for_records_makes_no_file(records: Records, tmp_path: Path) -> None:
+def test_reading_records_creates_no_file(records: Records, tmp_path: Path) -> None:
     assert records.best(RING) is None
     assert records.top(RING) == ()
     assert records.circuits() == ()
@@ -175,7 +173,7 @@ def test_looking_for_records_makes_no_file(records: Records, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_file_is_set_aside_and_told_and_a_new_one_begun(tmp_path: Path) -> None:
+def test_a_damaged_file_is_renamed_and_reported_and_a_new_one_started(tmp_path: Path) -> None:
     path = tmp_path / "records.db"
     path.write_bytes(b"these were records once " * 500)
     records = Records(path)
@@ -189,7 +187,7 @@ def test_a_damaged_file_is_set_aside_and_told_and_a_new_one_begun(tmp_path: Path
     assert Records(path).notice is None
 
 
-def test_another_programs_database_is_set_aside_too(tmp_path: Path) -> None:
+def test_another_programs_database_is_renamed_too(tmp_path: Path) -> None:
     path = tmp_path / "records.db"
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE record (something)")
@@ -199,21 +197,21 @@ def test_another_programs_database_is_set_aside_too(tmp_path: Path) -> None:
     assert records.notice is not None
 
 
-def test_a_record_of_a_file_that_was_set_aside_is_not_taken_for_another(tmp_path: Path) -> None:
+def test_a_record_of_a_renamed_file_is_not_taken_for_another(tmp_path: Path) -> None:
     path = tmp_path / "records.db"
     old = entered(Records(path), ring_run())
     path.write_bytes(b"damaged " * 1000)
     records = Records(path)
     new = entered(records, replace(ring_run(), date=LATER))
     assert new.number == old.number
-    with pytest.raises(RecordError, match="no longer there"):
+    with pytest.raises(RecordError, match="no longer exists"):
         records.replay_of(old)
 
 
 @given(st.data())
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_with_any_bytes_changed_there_are_records_or_errors_of_ours(tmp_path: Path, data: st.DataObject) -> None:
-    """Whatever happened to the file, nothing but a RacerError comes out, and the next run can be entered."""
+def test_a_file_with_changed_bytes_has_records_or_raises_a_racer_error(tmp_path: Path, data: st.DataObject) -> None:
+    """Only a RacerError is raised, and the next replay can be entered."""
     for old in tmp_path.iterdir():
         old.unlink()
     path = tmp_path / "records.db"
@@ -252,9 +250,7 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_older_file_is_brought_up_to_date_with_what_is_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_file_is_migrated_with_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "records.db"
     entry = entered(Records(path), ring_run())
     added = ("ALTER TABLE record ADD COLUMN weather TEXT NOT NULL DEFAULT 'dry'",)
@@ -265,21 +261,21 @@ def test_an_older_file_is_brought_up_to_date_with_what_is_in_it(
         assert database.execute("PRAGMA user_version").fetchone() == (2,)
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_a_record_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(RecordError, match=r"records in .*records\.db"):
         Records(tmp_path / "file" / "records.db").enter(ring_run())
     assert Records(tmp_path / "file" / "records.db").best(RING) is None
 
 
-def test_a_folder_in_the_place_of_the_file_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_a_record_error(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="unable to open"):
         Records(tmp_path).enter(ring_run())
 
 
 @contextlib.contextmanager
 def no_file_grows_beyond(size: int) -> Iterator[None]:
-    """As on a full disk: what a process writes beyond this many bytes of a file fails."""
+    """Let writes beyond this file size fail, as on a full disk [bytes]."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -291,7 +287,7 @@ def no_file_grows_beyond(size: int) -> Iterator[None]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
-def test_when_the_disk_is_full_what_was_there_stays(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_existing_records_unchanged(tmp_path: Path) -> None:
     records = Records(tmp_path / "records.db")
     entry = entered(records, ring_run())
     with no_file_grows_beyond((tmp_path / "records.db").stat().st_size), pytest.raises(RecordError, match="records in"):

@@ -1,4 +1,4 @@
-"""Replay files: what is written comes back, and what is no replay says so."""
+"""Replay files: written replays are read back exactly, and other files are refused."""
 
 import io
 import json
@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from replay_drives import RING, ring_run
 
 from racer_env.engine import Circuit, Config, Medals, Start, load_circuit, parse_config
 from racer_viewer.replays import (
@@ -33,7 +32,8 @@ from racer_viewer.replays import (
     save_replay,
 )
 from racer_viewer.replays import replay as replay_module
-from racer_viewer.replays.replay_file import FORMAT, MOST_FILE_BYTES
+from racer_viewer.replays.replay_file import FORMAT, MAX_FILE_BYTES
+from tests.replays.replay_drives import RING, ring_run
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SINGLE = st.floats(allow_nan=False, allow_infinity=False, width=32)
@@ -93,7 +93,7 @@ def test_a_file_with_changed_bytes_is_the_same_or_says_so(data: st.DataObject) -
     whole = bytearray(replay_to_bytes(ring_run(60)))
     for _ in range(data.draw(st.integers(1, 3))):
         whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
-    same_or_said(bytes(whole))
+    assert_same_or_refused(bytes(whole))
 
 
 def test_a_file_that_was_cut_off_anywhere_says_so() -> None:
@@ -112,14 +112,14 @@ def test_any_other_bytes_are_no_replay(data: bytes) -> None:
         replay_from_bytes(data)
 
 
-def same_or_said(data: bytes) -> None:
-    again = read_or_said(data)
+def assert_same_or_refused(data: bytes) -> None:
+    again = read_or_refused(data)
     if again is not None:
         assert_equal(again, ring_run(60))
 
 
-def read_or_said(data: bytes) -> Replay | None:
-    """The replay, or None if there is a line that says what is wrong."""
+def read_or_refused(data: bytes) -> Replay | None:
+    """Return the replay, or None if it was refused with a message in one line."""
     try:
         return replay_from_bytes(data)
     except ReplayError as error:
@@ -142,7 +142,7 @@ def test_text_with_other_values_is_refused_in_one_line_or_makes_a_sound_replay(d
     where = data.draw(st.sampled_from([about, about["circuit"], about["config"]["weights"], about["start"]]))
     key = data.draw(st.sampled_from(sorted(where)) | st.text(max_size=5))
     where[key] = data.draw(JSON)
-    again = read_or_said(packed(json.dumps(about).encode("utf-8", "surrogatepass")))
+    again = read_or_refused(packed(json.dumps(about).encode("utf-8", "surrogatepass")))
     if again is not None:
         assert_equal(replay_from_bytes(replay_to_bytes(again)), again)
 
@@ -153,7 +153,7 @@ def about_of(replay: Replay) -> dict[str, Any]:
 
 
 def packed(about: bytes | None = None, **others: Any) -> bytes:
-    """A replay's file with other members."""
+    """Return a replay file with changed members."""
     replay = ring_run(60)
     text = json.dumps(about_of(replay)).encode() if about is None else about
     members = {"about": np.frombuffer(text, np.uint8), "actions": replay.actions, **others}
@@ -241,7 +241,7 @@ def test_a_header_that_claims_a_huge_array_makes_none() -> None:
 def test_a_file_larger_than_any_replay_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "big.racer"
     with path.open("wb") as file:
-        file.truncate(MOST_FILE_BYTES * 50)
+        file.truncate(MAX_FILE_BYTES * 50)
     with pytest.raises(ReplayError, match="larger than"):
         load_replay(path)
 
@@ -270,7 +270,7 @@ def test_a_saved_file_replaces_the_one_before_and_leaves_nothing_else(tmp_path: 
     assert os.listdir(path.parent) == ["run.racer"]
 
 
-def test_a_place_that_cannot_be_written_to_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_a_replay_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ReplayError, match="cannot write"):
         save_replay(ring_run(60), tmp_path / "file" / "run.racer")
@@ -309,7 +309,7 @@ def test_a_recorder_keeps_actions_exactly_as_they_are_stepped() -> None:
 
 
 def test_a_recorder_grows_and_stops_when_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_module, "MOST_TICKS", 10_000)
+    monkeypatch.setattr(replay_module, "MAX_TICKS", 10_000)
     recorder = ReplayRecorder(RING, Config(), Start())
     for tick in range(10_100):
         recorder.add((tick / 1e6, 0.0, 0.0), 1.0)
@@ -324,7 +324,7 @@ def test_a_recorder_that_saw_nothing_makes_no_replay() -> None:
         ReplayRecorder(RING, Config(), Start()).replay()
 
 
-def test_nobody_changes_the_actions_of_a_replay() -> None:
+def test_the_actions_of_a_replay_are_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         ring_run(60).actions[0, 0] = 1.0
 

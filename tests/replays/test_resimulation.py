@@ -1,4 +1,4 @@
-"""A replay driven again is the run that was driven: every tick, lap and reward, to the bit."""
+"""Re-simulated replays equal the recorded drive bit for bit: every tick, lap and reward."""
 
 import random
 from dataclasses import replace
@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from replay_drives import RING, ring_run
 
 from racer_env import RacerEnv
 from racer_env.engine import ANYWHERE, CAR, Circuit, Config, Simulation, Start, load_circuit, parse_config
@@ -24,13 +23,14 @@ from racer_viewer.replays import (
     trace_replay,
 )
 from racer_viewer.replays.trace import track_of
+from tests.replays.replay_drives import RING, ring_run
 
 CHAMPION = Path(__file__).parents[2] / "models" / "champion.zip"
 CONFIG = parse_config({"weights": {"speedBonus": 0.01, "wallPenalty": -0.5}, "episode": {"maxSteps": 10_000}})
 
 
-class Driven:
-    """An episode of a RacerEnv, watched from the side: everything that a replay of it must give again."""
+class RecordedEpisode:
+    """A recorded episode of a RacerEnv: everything that its replay must reproduce."""
 
     def __init__(self, circuit: Circuit | str, start: Start, seed: int, ticks: int) -> None:
         agent, chance = load_agent(CHAMPION), random.Random(seed)
@@ -38,7 +38,7 @@ class Driven:
         self.env.reset(seed=3)
         self.env.step((0.0, 1.0, 0.0))  # type: ignore[arg-type]
         observation, _ = self.env.reset(seed=seed)
-        definition = self.env._bridge.track.circuit
+        definition = self.env.track.circuit
         assert definition is not None
         recorder = ReplayRecorder(definition, CONFIG, start, seed, "champion")
         self.rows, self.observations, self.rewards = [self.row()], [observation], [0.0]
@@ -56,10 +56,7 @@ class Driven:
         self.replay = recorder.replay()
 
     def row(self) -> Any:
-        row = np.zeros((), CAR)
-        for name, value in self.env._bridge.car.items():
-            row[name] = value
-        return row
+        return np.array(self.env.car, CAR)
 
 
 def same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
@@ -71,10 +68,8 @@ def same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
     ("circuit", "start", "seed", "ticks"),
     [("track-01", Start(), 0, 3000), ("track-03", ANYWHERE, 2**63 + 11, 1500), ("random:5:hard", ANYWHERE, 4, 1500)],
 )
-def test_an_agent_in_the_environment_drives_the_same_again_to_the_bit(
-    circuit: str, start: Start, seed: int, ticks: int
-) -> None:
-    driven = Driven(circuit, start, seed, ticks)
+def test_an_episode_of_an_agent_is_reproduced_bit_for_bit(circuit: str, start: Start, seed: int, ticks: int) -> None:
+    driven = RecordedEpisode(circuit, start, seed, ticks)
     trace = trace_replay(replay_from_bytes(replay_to_bytes(driven.replay)))
     rows = np.array(driven.rows)
     assert rows["wall_contact"].sum() > 20
@@ -88,13 +83,13 @@ def test_an_agent_in_the_environment_drives_the_same_again_to_the_bit(
         assert len(trace.laps) >= 3
 
 
-def test_a_circuit_of_ones_own_is_built_from_the_replay_alone() -> None:
+def test_a_custom_circuit_is_built_from_the_replay_alone() -> None:
     own = msgspec.structs.replace(RING, id="nobody-has-this")
     trace = trace_replay(replay_from_bytes(replay_to_bytes(replace(ring_run(), circuit=own))))
     assert same_bits(trace.rows, ring_trace().rows)
 
 
-def test_a_bundled_circuit_is_the_track_that_everybody_has() -> None:
+def test_a_bundled_circuit_uses_the_shared_track() -> None:
     track = load_circuit("track-02")
     assert track.circuit is not None
     assert track_of(track.circuit) is track
@@ -191,7 +186,7 @@ def test_a_lap_that_began_away_from_the_line_is_none() -> None:
     assert partial[RING.gates - 1] > 0
 
 
-def test_what_the_physics_does_not_give_is_said() -> None:
+def test_a_wrong_result_is_reported() -> None:
     laps = ring_run().laps
     faster = ring_trace(laps=(laps[0] - 1, *laps[1:])).mismatch
     assert faster is not None
@@ -202,7 +197,7 @@ def test_what_the_physics_does_not_give_is_said() -> None:
     assert "reward" in richer
     none = ring_trace(laps=()).mismatch
     assert none is not None
-    assert "claimed: none" in none
+    assert "recorded: none" in none
 
 
 def test_every_tick_is_one_step_of_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +227,7 @@ PINNED_ROWS = [
 
 
 def pinned_drive() -> Trace:
-    """Round the ring with eyes closed: a good part of it along walls and off the road, all of it by this arithmetic."""
+    """Drive the ring with fixed actions, partly along walls and off the road."""
     ticks = range(900)
     steer = [-0.16 if tick % 120 < 30 else -0.09 for tick in ticks]
     pedals = [(0.6 * (tick % 90 < 70), 0.2 * (tick % 90 >= 80)) for tick in ticks]
@@ -242,7 +237,7 @@ def pinned_drive() -> Trace:
     return trace_replay(recorder.replay())
 
 
-def test_whoever_changes_what_the_engine_does_raises_its_version() -> None:
+def test_a_change_of_the_physics_raises_the_engine_version() -> None:
     trace = pinned_drive()
     rows = trace.rows[list(PINNED_TICKS)]
     actual = np.column_stack(
@@ -252,6 +247,4 @@ def test_whoever_changes_what_the_engine_does_raises_its_version() -> None:
     assert trace.rows["wall_contact"].sum() > 200
     assert tuple(lap.ticks for lap in trace.laps) == PINNED_LAPS, message
     np.testing.assert_allclose(actual, PINNED_ROWS, rtol=0.0, atol=1e-6, err_msg=message)
-    assert ENGINE_VERSION == PINNED_ENGINE, (
-        "the version was raised, but the pinned drive is still that of the one before"
-    )
+    assert ENGINE_VERSION == PINNED_ENGINE, "the version was raised, but the pinned drive is of the version before"

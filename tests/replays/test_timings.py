@@ -1,13 +1,13 @@
-"""The times at any tick of a trace are those of a clock that has followed the car up to there."""
+"""Times at any tick of a trace equal those of a stopwatch that has followed the car."""
 
 import time
 
 import pytest
-from replay_drives import ring_run
 
 from racer_env.engine import Start
 from racer_viewer.replays import Trace, trace_replay
 from racer_viewer.timing import Stopwatch, TraceTimings
+from tests.replays.replay_drives import ring_run
 
 COLUMNS = ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks")
 
@@ -27,9 +27,9 @@ def test_every_tick_has_the_times_that_were_shown_while_it_was_driven(start: Sta
 
 
 def test_any_tick_of_a_long_run_is_found_at_once() -> None:
-    trace = trace_replay(ring_run(20_000))
+    trace = trace_replay(ring_run(5000))
     timings = TraceTimings(trace.rows, trace.gate_rows, clock(trace))
-    begun = time.perf_counter()
-    for tick in range(0, trace.ticks, 10):
+    start_time = time.perf_counter()
+    for tick in range(0, trace.ticks, 2):
         timings.at(tick)
-    assert time.perf_counter() - begun < 1.0
+    assert time.perf_counter() - start_time < 1.0

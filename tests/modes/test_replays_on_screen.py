@@ -148,7 +148,7 @@ def test_what_panels_show_after_a_jump_is_as_if_it_had_been_played_up_to_there(p
     person.press("=", "=", "=", "=", "space")
     wait_until(person, lambda: screen.at > traced().laps[1].last + 130)
     person.press("space")
-    tick, played = screen.at, screen.after
+    tick, played = screen.at, screen.view.after
     memory = [getattr(screen.view.history, name).copy() for name in ("rewards", "speeds", "asked", "done")]
     count = screen.view.history.ticks
     clock = Stopwatch(len(traced().track.gates))

@@ -1,4 +1,7 @@
-"""What there is to see at one tick: every mode makes snapshots; the renderer, the recorder and replays take them."""
+"""Snapshots: the immutable state of everything visible after one tick, and the frames between two of them.
+
+Every mode makes snapshots; the renderer, films and sound read them.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ Colour = tuple[int, int, int]
 Cars = NDArray[Any]
 """Rows of `racer_env.engine.CAR`."""
 
-_EVEN = ("x", "y", "vx", "vy", "speed", "yaw_rate", "steer", "throttle", "brake", "slip_angle", "rays")
-"""Columns that change evenly from tick to tick."""
+_INTERPOLATED = ("x", "y", "vx", "vy", "speed", "yaw_rate", "steer", "throttle", "brake", "slip_angle", "rays")
+"""Columns that are interpolated linearly between two ticks."""
 
 
 @dataclass(frozen=True)
 class CarStyle:
-    """How a car is shown. A ghost is see-through and leaves no marks."""
+    """Appearance of a car. A ghost is translucent and leaves no tyre marks."""
 
     name: str
     colour: Colour
@@ -31,11 +34,11 @@ class CarStyle:
 
 @dataclass(frozen=True, eq=False)
 class PolicyInsight:
-    """What the agent that drives the followed car makes of what it sees now.
+    """Outputs of the followed car's policy for its current observation.
 
-    value: the return that it expects, in rewards as normalised in its training; None if it has no value function.
-    spread: (3,) standard deviation of steer, throttle and brake; None if it has none.
-    sensitivity: (3, 14) change of each action with each observed value.
+    value: expected return, in rewards normalised as in training; None without a value function.
+    spread: (3,) standard deviation of steer, throttle and brake; None without a distribution.
+    sensitivity: (3, 14) derivative of each action with respect to each observed value.
     """
 
     value: float | None
@@ -45,13 +48,14 @@ class PolicyInsight:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """One tick.
+    """State of everything visible after one tick.
 
-    cars: a row of `CAR` for each, the snapshot's own; styles has as many.
-    focus: number of the followed car.
-    observation: (14,) of the followed car.
-    totals: (6,) reward components of the followed car summed up over its episode.
-    gaps: for every car how far it is behind (+) or ahead (−) of the followed one [s]; empty where nobody races.
+    cars: one row of `CAR` for each car; never written again.
+    styles: one for each car.
+    focus: index of the followed car.
+    observation: (14,) observation of the followed car.
+    totals: (6,) reward components of the followed car, summed over its episode.
+    gaps: time of each car behind (+) or ahead of (−) the followed one [s]; empty without opponents.
     """
 
     track: Track
@@ -66,13 +70,13 @@ class Snapshot:
 
     @property
     def car(self) -> Any:
-        """The row of the followed car."""
+        """Row of the followed car."""
         return self.cars[self.focus]
 
 
 @dataclass(frozen=True, eq=False)
 class InterpolatedFrame:
-    """A picture: between two snapshots, 0 is `before` and 1 is `after`; they may be the same."""
+    """A frame between two snapshots, which may be the same: `share` 0 is `before`, 1 is `after`."""
 
     before: Snapshot
     after: Snapshot
@@ -80,16 +84,16 @@ class InterpolatedFrame:
 
 
 def cars_between(before: Snapshot, after: Snapshot, share: float) -> Cars:
-    """The cars of `after`, moved back to a moment between two ticks; 0 is `before`, 1 is `after`.
+    """Return the cars of `after`, moved back to a time between two ticks; 0 is `before`, 1 is `after`.
 
-    A car that did not drive from the one place to the other (a new episode, another track) is shown where it is now.
+    A car that did not drive from one position to the other (new episode, other track) is not moved.
     """
     cars = after.cars.copy()
     if share >= 1.0 or before.track is not after.track or len(before.cars) != len(cars):
         return cars
     old, back = before.cars, 1.0 - share
     drove = cars["step_count"] == old["step_count"] + 1
-    for name in _EVEN:
+    for name in _INTERPOLATED:
         change = (old[name] - cars[name]) * back
         cars[name] += np.where(drove if change.ndim == 1 else drove[:, None], change, 0.0)
     turn = (old["heading"] - cars["heading"] + math.pi) % (2.0 * math.pi) - math.pi

@@ -55,8 +55,8 @@ class LapFilm:
     lap_ticks: int
 
 
-def offscreen_stage(data: Path) -> AppContext:
-    """For screens that nobody sees: with the user's settings, silent, and with an engine that nobody has started."""
+def offscreen_context(data: Path) -> AppContext:
+    """Return a silent context for screens without a window, with the user's settings; the engine is not started."""
     settings_file = SettingsFile(data)
     return AppContext(settings_file, settings_file.load(), data, EngineWarmup(), SoundPlayer())
 
@@ -87,7 +87,7 @@ def film_screen(
 def film_lap(path: Path, circuit: str = "track-01") -> LapFilm:
     """Film the champion's first lap on a circuit."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    context = offscreen_stage(path.parent)
+    context = offscreen_context(path.parent)
     context.warmup.wait()
     open_watch(context, bundled_models()[:1], circuit)
     screen = context.top
@@ -129,7 +129,7 @@ def film_training(
     progress: Callable[[float], None] = lambda share: None,
 ) -> Film:
     """Film a run that has ended: its kept policies drive again, mostly early ones, since most is learned early."""
-    context = offscreen_stage(data)
+    context = offscreen_context(data)
     context.warmup.wait()
     context.fit(size)
     if running_learner(folder) is not None:
@@ -209,7 +209,7 @@ def film_replays(options: argparse.Namespace, replays: Sequence[Replay]) -> int:
 def _prepare(options: argparse.Namespace) -> AppContext:
     check_film_path(options.record)
     prepare_engine()
-    context = offscreen_stage(data_folder(options.data_dir))
+    context = offscreen_context(data_folder(options.data_dir))
     context.warmup.wait()
     context.fit(size_of(options))
     return context

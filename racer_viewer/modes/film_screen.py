@@ -47,7 +47,7 @@ class FilmRecorder:
         """Start or stop recording, in a window of this size [px]."""
         top = self._app.top
         if self.recording:
-            self._develop()
+            self._make_film()
         elif top is not None and top.view is not None:
             self._start(top, top.view, size)
         else:
@@ -68,7 +68,7 @@ class FilmRecorder:
             self._app.push(MessageScreen(self._app, NO_FILM, str(error)))
             return
         self._screen, self._view, self._size, self.clip = screen, view, size, Clip()
-        self._take(self.clip)
+        self._record_frame(self.clip)
         self._app.notify(f"Recording: press {RECORD_KEY} again to make the film")
 
     def after_tick(self, ticked: Screen) -> None:
@@ -78,12 +78,12 @@ class FilmRecorder:
         if clip is None:
             return
         if ticked is self._screen:
-            self._take(clip)
+            self._record_frame(clip)
             if clip.full:
-                self._develop()
+                self._make_film()
                 self._app.notify(f"A film has at most {clip.seconds / 60:.0f} minutes")
         elif self._screen not in self._app.screens:
-            self._develop()
+            self._make_film()
 
     def draw(self, surface: pygame.Surface) -> None:
         """Draw a red dot and the recorded time over everything."""
@@ -107,10 +107,10 @@ class FilmRecorder:
         if problem is not None:
             raise problem
 
-    def _take(self, clip: Clip) -> None:
+    def _record_frame(self, clip: Clip) -> None:
         clip.add(record_frame(self._view.frame(), self._view.camera, self._size, self._app.settings.overlays))
 
-    def _develop(self) -> None:
+    def _make_film(self) -> None:
         clip, self.clip = self.clip, None
         if clip is not None:
             self._app.notice_ticks = 0
@@ -139,7 +139,7 @@ class FilmScreen(Screen):
         super().__init__(app)
         self.export = export
         self._shown = False
-        """Whether the window has drawn the progress since the last work."""
+        """True if the window has drawn the progress since the last work."""
 
     def keys(self) -> tuple[Key, ...]:
         return (("Esc", "cancel"),)

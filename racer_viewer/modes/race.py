@@ -248,7 +248,7 @@ class Race:
 
     @property
     def over(self) -> bool:
-        """Whether the episodes of all cars have ended."""
+        """True when the episodes of all cars have ended."""
         return all(car.ending for car in self._cars)
 
     def apply(self, command: RaceCommand) -> None:
@@ -373,6 +373,6 @@ class Race:
 
 
 def _ghost_style(ghost: Trace) -> CarStyle:
-    """Return the ghost's appearance; its lap time tells it from the driver of the same name."""
+    """Return the ghost's appearance; its lap time is part of the name, since the driver may be the same."""
     lap = f" {lap_time(ghost.best_lap.ticks)}" if ghost.best_lap else ""
     return CarStyle(ghost.replay.driver + lap, GHOST_COLOUR, ghost=True)

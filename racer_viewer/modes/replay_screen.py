@@ -225,7 +225,7 @@ class ReplayScreen(Screen):
         return tuple(gap / TICKS_PER_SECOND for gap in self._comparison.gaps(self.at, self.followed))
 
     def _car_styles(self) -> tuple[CarStyle, ...]:
-        """Return the cars' appearance; several cars have their best laps in their names, to tell them apart."""
+        """Return the cars' appearance; with several cars, names include the best laps."""
         styles = []
         for number, trace in enumerate(self.traces):
             best = f" {lap_time(trace.best_lap.ticks)}" if len(self.traces) > 1 and trace.best_lap else ""

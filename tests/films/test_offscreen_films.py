@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from racer_viewer.agents import bundled_models
-from racer_viewer.app.offscreen import film_lap, film_screen, offscreen_stage
+from racer_viewer.app.offscreen import film_lap, film_screen, offscreen_context
 from racer_viewer.films.film import FilmError
 from racer_viewer.films.maker import FilmLook
 from racer_viewer.modes.race_view import RaceView
@@ -28,7 +28,7 @@ class Driven(Screen):
     view: RaceView
 
     def __init__(self, folder: Path, frames: list[InterpolatedFrame]) -> None:
-        super().__init__(offscreen_stage(folder))
+        super().__init__(offscreen_context(folder))
         self.recorded, self.ticks = frames, 0
         self.view = RaceView(self, frames[0].after)
 
@@ -39,7 +39,7 @@ class Driven(Screen):
 
 def test_a_stage_without_a_window_has_the_settings_and_is_silent(tmp_path: Path) -> None:
     SettingsFile(tmp_path).save(Settings(units="mph"))
-    context = offscreen_stage(tmp_path)
+    context = offscreen_context(tmp_path)
     assert context.settings.units == "mph"
     assert context.data == tmp_path
     assert not context.warmup.ready
@@ -75,7 +75,7 @@ def test_a_screen_that_fails_leaves_nothing(tmp_path: Path, folder: Path, ten_se
 
 
 def test_an_agent_is_filmed_from_the_first_tick_on(tmp_path: Path, folder: Path) -> None:
-    context = offscreen_stage(tmp_path)
+    context = offscreen_context(tmp_path)
     context.warmup.wait()
     open_watch(context, bundled_models()[:1], "track-01")
     screen = context.top

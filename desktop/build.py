@@ -1,6 +1,6 @@
-"""Builds the packaged app: `python run.py package [--lite]`.
+"""Build the packaged app: `python run.py package [--lite]`.
 
-In `dist/`: the folder of the app (on macOS the .app as well), and an archive of it.
+The result in `dist/` is the folder of the app (on macOS also the .app) and an archive of it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SPEC = ROOT / "desktop" / "racer-viewer.spec"
 STRIPPED = ("libtorch_cpu.so", "libtorch_python.so", "libllvmlite.so", "libpython3*.so*")
-"""What gets smaller without its symbols. Others do not, or break, as numpy's openblas does."""
-LISTED = 20
-"""The heaviest parts that are told."""
+"""Libraries to strip; others do not get smaller, or break, such as numpy's openblas."""
+LISTED_PARTS = 20
+"""Number of largest parts that are printed."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="run.py package", description="Build the app as a folder and an archive.")
     parser.add_argument("--lite", action="store_true", help="without training: no torch, a fraction of the size")
-    parser.add_argument("--no-archive", action="store_true", help="the folder alone")
-    parser.add_argument("--to", type=Path, default=ROOT / "dist", metavar="DIR", help="(default: dist)")
+    parser.add_argument("--no-archive", action="store_true", help="build only the folder")
+    parser.add_argument("--to", type=Path, default=ROOT / "dist", metavar="DIR", help="target folder (default: dist)")
     options = parser.parse_args()
     name = "racer-viewer-lite" if options.lite else "racer-viewer"
     build(options.lite, options.to)
     folder = options.to / name
     strip(folder)
-    tell_weights(folder)
+    print_sizes(folder)
     if not options.no_archive:
         print(f"Packing {name} ...", flush=True)
         archive = pack(folder)
@@ -48,7 +48,7 @@ def build(lite: bool, target: Path) -> None:
 
 
 def strip(folder: Path) -> None:
-    """Leave out symbols, where there is a program for that."""
+    """Remove symbols from libraries, where `strip` is available."""
     program = shutil.which("strip")
     if program is None or not sys.platform.startswith("linux"):
         return
@@ -58,23 +58,23 @@ def strip(folder: Path) -> None:
                 subprocess.run([program, "--strip-unneeded", str(file)], check=True)
 
 
-def tell_weights(folder: Path) -> None:
-    """What is in it, the heaviest first."""
+def print_sizes(folder: Path) -> None:
+    """Print the size of the app and of its largest parts."""
     inside = folder / "_internal"
-    weights = sorted(((weight(each), each.name) for each in inside.iterdir()), reverse=True)
-    total = weight(folder)
+    sizes = sorted(((size_of(each), each.name) for each in inside.iterdir()), reverse=True)
+    total = size_of(folder)
     print(f"{folder}: {total / 2**20:,.0f} MiB")
-    for size, name in weights[:LISTED]:
+    for size, name in sizes[:LISTED_PARTS]:
         print(f"  {size / 2**20:8,.1f} MiB  {name}")
 
 
-def weight(path: Path) -> int:
+def size_of(path: Path) -> int:
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.lstat().st_size for file in files if file.is_file() or file.is_symlink())
 
 
 def pack(folder: Path) -> Path:
-    """An archive that keeps what is executable: a zip where people expect one, else a tar."""
+    """Pack the app into an archive that keeps executable bits: a zip on Windows, else a tar."""
     machine = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
     stem = folder.with_name(f"{folder.name}-{version('racer-viewer')}-{machine}-{platform.machine().lower()}")
     if sys.platform == "win32":
@@ -82,12 +82,12 @@ def pack(folder: Path) -> Path:
     packed = folder.with_suffix(".app") if sys.platform == "darwin" else folder
     target = stem.with_name(stem.name + ".tar.xz")
     with tarfile.open(target, "w:xz", preset=2) as archive:
-        archive.add(packed, packed.name, filter=_nobody)
+        archive.add(packed, packed.name, filter=_anonymous)
     return target
 
 
-def _nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Without the name of whoever built it."""
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Remove the name of the user who built the app."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry

@@ -1,4 +1,4 @@
-"""The licence texts of everything that is in the packaged app."""
+"""Licence texts of everything in the packaged app."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 FOLDER = "licences"
-"""Inside the app."""
-BEGINNINGS = ("license", "licence", "copying", "notice", "authors")
+"""Folder of the texts inside the app."""
+PREFIXES = ("license", "licence", "copying", "notice", "authors")
 
 
 def licence_files(collected: Iterable[str], own: Path, written: Path) -> Iterator[tuple[str, str]]:
-    """File and target folder of every text, as PyInstaller wants its data files.
+    """Yield file and target folder of every text, in PyInstaller's format of data files.
 
-    collected: the files that the app is made of; own: our licence; written: folder for what a package only names.
+    Parameters:
+        collected: files of the app
+        own: licence of this project
+        written: folder for generated texts of packages that only name their licence
     """
     yield str(own), f"{FOLDER}/racer-viewer"
     python = Path(sysconfig.get_path("stdlib")) / "LICENSE.txt"
@@ -30,14 +33,14 @@ def licence_files(collected: Iterable[str], own: Path, written: Path) -> Iterato
 
 def _texts_of(package: Distribution, written: Path) -> Iterator[tuple[str, str]]:
     target = f"{FOLDER}/{package.name}"
-    texts = [file for file in package.files or () if file.name.lower().startswith(BEGINNINGS) and file.suffix != ".py"]
+    texts = [file for file in package.files or () if file.name.lower().startswith(PREFIXES) and file.suffix != ".py"]
     for text in texts:
         yield str(package.locate_file(text)), "/".join((target, *text.parent.parts[1:]))
     if not texts:
         facts = package.metadata.json
-        says = facts.get("license_expression") or facts.get("license") or "see its home page"
+        licence = facts.get("license_expression") or facts.get("license") or "see its home page"
         home = facts.get("home_page") or facts.get("project_url") or ""
         written.mkdir(parents=True, exist_ok=True)
-        told = written / f"{package.name}.txt"
-        told.write_text(f"{package.name} {package.version}: {says}\n{home}\n", encoding="utf-8")
-        yield str(told), target
+        file = written / f"{package.name}.txt"
+        file.write_text(f"{package.name} {package.version}: {licence}\n{home}\n", encoding="utf-8")
+        yield str(file), target

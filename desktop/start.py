@@ -1,10 +1,10 @@
-"""What the packaged app begins with."""
+"""Entry point of the packaged app."""
 
 import sys
 from multiprocessing import freeze_support
 
 if __name__ == "__main__":
-    freeze_support()  # ends here in processes that multiprocessing starts: keep it before everything else
+    freeze_support()  # must come first: child processes of multiprocessing do not return from it
     from racer_viewer.runtime import prepare, run_as_python
 
     prepare()

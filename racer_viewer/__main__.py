@@ -1,4 +1,4 @@
-"""`python -m racer_viewer`"""
+"""Entry point of `python -m racer_viewer`."""
 
 import sys
 

@@ -1,5 +1,6 @@
-"""The command line, as a user calls it: real processes."""
+"""The command line in real processes."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from racer_viewer.cli import main
+from racer_viewer.cli.main import build_parser
+from racer_viewer.cli.run_options import NO_OPTION, run_config, settings
+from racer_viewer.training.config import RunConfig, preset
 
 
 def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -17,7 +21,7 @@ def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, encoding="utf-8")
 
 
-def test_help_tells_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
@@ -101,6 +105,9 @@ class Hidden:
 
 sys.meta_path.insert(0, Hidden())
 from racer_viewer.cli import main
+from racer_viewer.cli.main import build_parser
+from racer_viewer.cli.run_options import NO_OPTION, run_config, settings
+from racer_viewer.training.config import RunConfig, preset
 raise SystemExit(main(sys.argv[1:]))
 """
 
@@ -114,3 +121,35 @@ def test_without_what_learning_needs_one_line_says_what_to_install(command: str,
     assert result.stderr.splitlines() == [
         'racer-viewer: Training needs more packages: pip install "racer-viewer[train]"'
     ]
+
+
+EXAMPLES = {
+    "algo": ("sac", "sac"), "tracks": ("track-02 random:3", ("track-02", "random:3")), "timesteps": ("77", 77),
+    "name": ("mine", "mine"), "seed": ("5", 5), "num_cars": ("3", 3), "begin_from": ("champion", "champion"),
+    "device": ("cuda", "cuda"), "progress_in_units": ("", True), "starts": ("line", "line"),
+    "net": ("32 16", (32, 16)), "activation": ("relu", "relu"), "first_action": ("0.5 0.25 -1", (0.5, 0.25, -1.0)),
+    "norm_reward": ("", True),
+}  # fmt: skip
+"""Arguments of options that are not a single number, and the values they set."""
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(RunConfig)])
+def test_every_setting_of_a_run_has_an_option_or_a_reason_for_none(name: str) -> None:
+    (setting,) = [each for each in settings() if each.name == name]
+    assert setting.help
+    if name in NO_OPTION:
+        return
+    given, value = EXAMPLES.get(name, ("0.5", 0.5) if setting.type is float else ("9", 9))
+    options = build_parser().parse_args(["train", setting.flag, *given.split()])
+    config = run_config(options)
+    assert getattr(config, name) == value
+    if name != "algo":
+        assert dataclasses.replace(config, **{name: getattr(preset("ppo"), name)}) == preset("ppo")
+
+
+def test_a_setting_can_be_switched_off() -> None:
+    assert not run_config(build_parser().parse_args(["train", "--no-norm-reward"])).norm_reward
+
+
+def test_settings_without_an_option_are_settings() -> None:
+    assert set(NO_OPTION) <= {each.name for each in settings()}

@@ -1,4 +1,4 @@
-"""run.py in a folder of its own: a real environment and a real pip, a stand-in for the project, no network."""
+"""run.py in a folder of its own, with a real venv and pip and a stand-in for the project, without a network."""
 
 import ast
 import os
@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 import tomllib
 import venv
 from collections.abc import Callable
@@ -19,9 +18,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from tests.bridge.watching import eventually
+
 ROOT = Path(__file__).resolve().parents[1]
 WAIT_LIMIT = 60.0
-"""Seconds after which a condition that was waited for counts as never met."""
+"""Time limit of a condition [s]."""
 
 STAND_IN = {
     "requirements.lock": "# nothing to install\n",
@@ -95,7 +96,7 @@ class Project:
         return list(self.root.glob(".venv/*.sha256"))
 
     def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-        """Start run.py from another folder, as the head of a process group that can be sent Ctrl-C."""
+        """Start run.py from another folder, in a process group that can be sent Ctrl-C."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
         pip = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_LOG": str(self.pip_log)}
         return subprocess.Popen(
@@ -106,7 +107,7 @@ class Project:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=None if sys.platform == "win32" else listen_to_ctrl_c,
+            preexec_fn=None if sys.platform == "win32" else handle_ctrl_c,
         )
 
     def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -117,7 +118,7 @@ class Project:
 
 @pytest.fixture(scope="module")
 def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project of a few lines, whose environment borrows its pip: installing pip alone takes seconds."""
+    """A project of a few lines, whose venv has a copy of pip: installing pip takes seconds."""
     folder = tmp_path_factory.mktemp("fresh machine")
     root = folder / "racer [1]"
     for name, content in STAND_IN.items():
@@ -134,7 +135,7 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def project(stand_in: Project) -> Project:
-    """The stand-in, set up, with no traces of earlier runs."""
+    """The stand-in, installed, without traces of earlier runs."""
     first_run = stand_in.run()
     assert first_run.returncode == 0, first_run.stderr
     for trace in (stand_in.pip_log, stand_in.root / "building", stand_in.root / "checks"):
@@ -190,11 +191,11 @@ def test_an_environment_without_its_python_is_made_anew(project: Project) -> Non
     assert project.run().stderr == ""
 
 
-def test_other_words_are_handed_to_the_app_in_the_folder_of_the_caller(project: Project) -> None:
+def test_other_arguments_go_to_the_app_in_the_folder_of_the_caller(project: Project) -> None:
     assert project.run("bench", "two words").stdout == f"{project.root.parent} ['bench', 'two words']\n"
 
 
-def test_the_app_hears_how_it_was_started(project: Project) -> None:
+def test_the_app_knows_the_command_that_started_it(project: Project) -> None:
     script = project.root / "run.py"  # in a folder with a space
     assert project.run("hint").stderr == f'{Path(sys.executable).name} "{script}"\n'
 
@@ -263,7 +264,7 @@ def test_the_app_has_time_to_save_after_ctrl_c(project: Project) -> None:
 
 
 @pytest.mark.parametrize("version", ["3, 6, 15", "3, 10, 13", "3, 15, 0", "4, 0, 0"])
-def test_a_python_of_another_age_is_told_so_in_one_line(version: str) -> None:
+def test_an_unsupported_python_is_one_line(version: str) -> None:
     pretend = f"import pathlib, runpy, subprocess, sys; sys.version_info = ({version})"
     script = f"{pretend}; runpy.run_path('run.py', run_name='__main__')"
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
@@ -297,8 +298,8 @@ def append(file: Path, text: str) -> None:
     file.write_text(file.read_text() + text)
 
 
-def listen_to_ctrl_c() -> None:
-    """A shell that starts the tests in the background lets them ignore Ctrl-C, which children inherit."""
+def handle_ctrl_c() -> None:
+    """Handle SIGINT: a shell's background jobs ignore it, and children inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -310,7 +311,4 @@ def assert_ctrl_c_ends(run: subprocess.Popen[str]) -> None:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_LIMIT
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
+    eventually(condition, "the process gets this far", WAIT_LIMIT)

@@ -1,4 +1,4 @@
-"""Hints at a terminal name the command that its user has used."""
+"""Hints at the terminal name the command that started the program."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Without a display the app does not fail: it films a lap and says where."""
+"""The app without a display: it films a lap and prints the path."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from PIL import Image
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is always a display")
-def test_a_lap_is_filmed_and_its_place_told(tmp_path: Path) -> None:
+def test_a_lap_is_filmed_and_its_path_printed(tmp_path: Path) -> None:
     hidden = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     command = [sys.executable, "-m", "racer_viewer", "--data-dir", str(tmp_path)]

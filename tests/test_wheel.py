@@ -1,4 +1,4 @@
-"""What is installed elsewhere has all that the app needs."""
+"""The wheel contains everything that the app needs."""
 
 import subprocess
 import sys

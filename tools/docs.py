@@ -1,4 +1,4 @@
-"""Checks the links of the documents, and redraws their pictures.
+"""Check the links of the documents and redraw their pictures.
 
 python tools/docs.py [--check | --pictures]
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
-ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
-"""How the address of something that is not a file begins."""
+EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
+"""Start of a link that is not a file."""
 
 _FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
@@ -30,7 +30,7 @@ _LINK_TEXT = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 
 @dataclass(frozen=True)
 class Link:
-    """Where it stands, and where it leads."""
+    """A link in a document: its place and its target."""
 
     document: Path
     line: int
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def report(root: Path) -> int:
-    """Print every broken link as FILE:LINE; the exit code is 1 if there is one."""
+    """Print every broken link as FILE:LINE; return 1 if there is one."""
     checked = documents(root)
     found = 0
     for document in checked:
@@ -57,27 +57,27 @@ def report(root: Path) -> int:
             found += 1
             print(f"{document.relative_to(root).as_posix()}:{link.line}: {link.target}: {problem}", file=sys.stderr)
     if not found:
-        print(f"All links of {len(checked)} documents lead somewhere")
+        print(f"All links of {len(checked)} documents are valid")
     return 1 if found else 0
 
 
 def documents(root: Path) -> list[Path]:
-    """What is checked: the front page, the docs and what is said of the models."""
+    """Return the documents to check: the README, the docs and the README of the models."""
     known = [root / "README.md", *sorted((root / "docs").glob("*.md")), root / "models" / "README.md"]
     return [each for each in known if each.is_file()]
 
 
 def broken_links(document: Path, root: Path) -> Iterator[tuple[Link, str]]:
-    """Links of a document to files and headings that are not there, each with what is wrong."""
+    """Yield links to missing files and headings, each with its problem."""
     for link in links(document):
-        if not ELSEWHERE.match(link.target):
+        if not EXTERNAL.match(link.target):
             problem = problem_of(link, root)
             if problem:
                 yield link, problem
 
 
 def links(document: Path) -> Iterator[Link]:
-    """Links and pictures of a Markdown file; what stands in code is none."""
+    """Yield links and pictures of a Markdown file, outside code."""
     for number, line in _prose(document):
         text = _CODE.sub("", line)
         for pattern in (_INLINE, _REFERENCE, _ATTRIBUTE):
@@ -86,15 +86,15 @@ def links(document: Path) -> Iterator[Link]:
 
 
 def problem_of(link: Link, root: Path) -> str:
-    """What is wrong with a link to a file or a heading; nothing if it is right."""
+    """Return what is wrong with a link to a file or a heading; an empty text if it is valid."""
     path, _, anchor = link.target.partition("#")
     where = (link.document.parent / unquote(path)).resolve() if path else link.document
     if not link.target:
-        return "leads nowhere"
+        return "has no target"
     if not where.is_relative_to(root.resolve()):
         return "is outside the repository"
     if not where.exists():
-        return "there is no such file"
+        return "no such file"
     if anchor and where.suffix != ".md":
         return "only Markdown files have headings to link to"
     if anchor and unquote(anchor) not in anchors(where):
@@ -103,7 +103,7 @@ def problem_of(link: Link, root: Path) -> str:
 
 
 def anchors(document: Path) -> set[str]:
-    """What can be linked to in a Markdown file: its headings as GitHub names them, and ids of its own."""
+    """Return the anchors of a Markdown file: headings as GitHub names them, and HTML ids."""
     found: set[str] = set()
     counts: dict[str, int] = {}
     for _, line in _prose(document):
@@ -118,13 +118,13 @@ def anchors(document: Path) -> set[str]:
 
 
 def _anchor_of(heading: str) -> str:
-    """Lower case, without punctuation, spaces as hyphens."""
+    """Return GitHub's anchor of a heading: lower case, no punctuation, hyphens for spaces."""
     plain = _LINK_TEXT.sub(r"\1", heading).strip().lower()
     return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
 
 
 def _prose(document: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, without fenced code."""
+    """Yield lines outside fenced code, with their numbers."""
     fence = ""
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), start=1):
         mark = _FENCE.match(line)
@@ -138,13 +138,13 @@ def _prose(document: Path) -> Iterator[tuple[int, str]]:
 
 
 def redraw(root: Path) -> None:
-    """The screenshots, which take a training of some seconds, and the overview of the circuits."""
+    """Draw the screenshots, which includes a short training run, and the overview of the circuits."""
     subprocess.run([sys.executable, str(root / "tools" / "screenshots.py")], check=True, cwd=root)
     draw_circuits(root / "docs" / "circuits.svg")
 
 
 def draw_circuits(target: Path) -> None:
-    """All bundled circuits on one sheet."""
+    """Draw all bundled circuits on one sheet."""
     from racer_env.engine import circuits, load_circuit
     from racer_viewer.cli.tracks import overview, svg
 

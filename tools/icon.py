@@ -1,4 +1,4 @@
-"""Draws the app's icon: a car on a bend.
+"""Draw the app's icon: a car on a bend.
 
 python tools/icon.py [FILE]
 """
@@ -15,7 +15,7 @@ import pygame
 
 SIZE = 512
 DRAWN = 4 * SIZE
-"""Drawn larger, then shrunk: that smooths all edges."""
+"""Size of the drawing [px], which is scaled down to smooth the edges."""
 
 
 def icon() -> pygame.Surface:
@@ -31,7 +31,7 @@ def icon() -> pygame.Surface:
 
 
 def _road(big: pygame.Surface) -> None:
-    """A bend about the lower right corner, with kerbs."""
+    """Draw a bend around the lower right corner, with kerbs."""
     centre, radius, width = (1.02 * DRAWN, 1.02 * DRAWN), 0.62 * DRAWN, 0.40 * DRAWN
     pygame.draw.circle(big, (235, 235, 235), centre, radius + 0.54 * width)
     for number in range(0, 64, 2):
@@ -46,7 +46,7 @@ def _road(big: pygame.Surface) -> None:
 
 
 def _car(big: pygame.Surface) -> None:
-    """From above, on its way round the bend."""
+    """Draw the car from above."""
     length, width = 0.46 * DRAWN, 0.22 * DRAWN
     car = pygame.Surface((length * 1.2, width * 1.4), pygame.SRCALPHA)
     box = car.get_rect()

@@ -1,4 +1,4 @@
-"""Makes the pictures of the README: the real app, with an agent's hands on the wheel.
+"""Make the pictures of the README with the real app, driven by an agent.
 
 python tools/screenshots.py [FOLDER]
 """
@@ -38,8 +38,8 @@ TRAINED_STEPS = 170_000
 RIVALS = ("champion", "specialist-track-01", "learning-3-slow", "learning-2-first-lap")
 
 
-class Hands:
-    """Steers the player's car as an agent would."""
+class AgentSteering:
+    """Steers the player's car with an agent."""
 
     def __init__(self, play: PlayScreen, model: str) -> None:
         self._agent, self._play = load_agent(model), play
@@ -52,20 +52,20 @@ class Hands:
         """Do nothing."""
 
 
-class Photographer:
-    """Goes through the app and takes pictures."""
+class ScreenshotTour:
+    """Goes through the app and takes screenshots."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._app = App(Path(tempfile.mkdtemp(prefix="racer-pictures-")))
-        self._stage = self._app.context
-        self._stage.change(window=SIZE)
-        self._stage.warmup.wait()
+        self._context = self._app.context
+        self._context.change(window=SIZE)
+        self._context.warmup.wait()
 
     def frames(self, count: int) -> None:
         for _ in range(count):
             self._app.frame(FRAME)
-            while self._stage.top is not None and self._stage.top.draw_ahead():
+            while self._context.top is not None and self._context.top.draw_ahead():
                 pass
 
     def press(self, *keys: str) -> None:
@@ -75,8 +75,8 @@ class Photographer:
             self.frames(1)
 
     def choose(self, label: str) -> None:
-        listed = self._stage.top.list  # type: ignore[union-attr]
-        assert label in [item.label for item in listed.items], f"there is no {label} here"
+        listed = self._context.top.list  # type: ignore[union-attr]
+        assert label in [item.label for item in listed.items], f"no item {label}"
         while listed.item.label != label:
             self.press("down")
         self.press("return")
@@ -89,11 +89,11 @@ class Photographer:
         return path
 
     def show(self, *overlays: str) -> None:
-        self._stage.change(overlays=overlays)
+        self._context.change(overlays=overlays)
 
     @property
     def top(self) -> Screen | None:
-        return self._stage.top
+        return self._context.top
 
     def all(self) -> Iterator[Path]:
         yield from self._play()
@@ -104,20 +104,20 @@ class Photographer:
         self._app.close()
 
     def _play(self) -> Iterator[Path]:
-        self._stage.change(circuit="track-03", opponents=RIVALS, laps=1)
+        self._context.change(circuit="track-03", opponents=RIVALS, laps=1)
         self.show("timing", "map", "names", "rays")
         self.choose("Play")
         self.choose("Start")
         play = self.top
         assert isinstance(play, PlayScreen)
-        play.steering = Hands(play, "specialist-track-03")  # type: ignore[assignment]
+        play.steering = AgentSteering(play, "specialist-track-03")  # type: ignore[assignment]
         self.frames(180 + 300)
         yield self.take("play")
         self.press("escape")
         self.choose("To the menu")
 
     def _watch(self) -> Iterator[Path]:
-        self._stage.change(circuit="track-02")
+        self._context.change(circuit="track-02")
         self.choose("Watch")
         self.choose("champion")
         self.show("timing", "map", "rays", "reward", "inputs", "agent", "physics")
@@ -127,9 +127,9 @@ class Photographer:
         self.choose("Leave")
 
     def _race(self) -> Iterator[Path]:
-        """Four that learned together and not: an episode is over, the next one is driven."""
+        """Show four agents in their second episode."""
         names = ("champion", "specialist-track-02", "learning-5-clean", "learning-3-slow")
-        open_watch(self._stage, [models_folder() / f"{name}.zip" for name in names], "track-02")
+        open_watch(self._context, [models_folder() / f"{name}.zip" for name in names], "track-02")
         watch = self.top
         assert isinstance(watch, WatchScreen)
         self.show("timing", "names", "gates", "episodes")
@@ -145,21 +145,21 @@ class Photographer:
 
     def _replay(self) -> Iterator[Path]:
         traces = [trace_replay(_driven("track-03", name)) for name in ("specialist-track-03", "champion")]
-        self._stage.push(ReplayScreen(self._stage, traces))
+        self._context.push(ReplayScreen(self._context, traces))
         self.show("timing", "map", "names", "inputs", "reward")
         self.frames(480)
         yield self.take("replay")
-        self._stage.pop_to(MenuScreen)
+        self._context.pop_to(MenuScreen)
 
     def _train(self) -> Iterator[Path]:
-        """A real run, when it has just found out how."""
-        self._stage.change(circuit="track-01")
+        """Train a real run until the agent can drive."""
+        self._context.change(circuit="track-01")
         self.show("timing", "map", "rays", "reward", "agent")
         self.choose("Train")
         self.choose("Start")
         train = self.top
         assert isinstance(train, TrainScreen)
-        while train.run.steps < TRAINED_STEPS and train.lives:
+        while train.run.steps < TRAINED_STEPS and train.is_live:
             self.frames(1)
             time.sleep(FRAME)
         train.hide_keys()
@@ -172,7 +172,7 @@ class Photographer:
 
 
 def _driven(circuit: str, model: str) -> Replay:
-    """Two laps of an agent."""
+    """Return a replay of two laps of an agent."""
     race = Race(RaceSetup(circuit, (Entrant(model, (0, 0, 0), load_agent(model)),), config=ENDLESS))
     tick = race.step()
     while len(tick.laps) < 2:
@@ -185,5 +185,5 @@ def _driven(circuit: str, model: str) -> Replay:
 if __name__ == "__main__":
     target = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "docs" / "pictures")
     target.mkdir(parents=True, exist_ok=True)
-    for made in Photographer(target).all():
+    for made in ScreenshotTour(target).all():
         print(made)

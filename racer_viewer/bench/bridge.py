@@ -89,6 +89,8 @@ def run(
     steps: int, warmup: int, target: float | None, url: str | None, token: str | None, uvloop: bool, as_json: bool
 ) -> int:
     """Measure and print; return 1 if JSON steps per second stay below the target."""
+    if url is not None:
+        ClientConnection(url, token).close()  # so that a wrong address is reported before the engine is compiled
     prepare_engine()
     with ExitStack() as stack:
         address = url or stack.enter_context(bridge_process(uvloop))

@@ -15,7 +15,7 @@ from tests.bridge.conftest import RunningBridge, running_bridge
 from tests.bridge.old_server import old_server
 from tests.processes import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timing]
 
 ROWS = {
     "bare engine",

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 ROWS = {
     "1 game: one",
     "1 game: one + frame",
@@ -66,7 +68,7 @@ with server_process("games", "--game", "Racer-v0", "--render", "none", "--port",
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to catch")
-def test_a_benchmark_that_is_told_to_end_takes_its_server_along() -> None:
+def test_sigterm_ends_a_benchmark_and_its_server() -> None:
     with subprocess.Popen([sys.executable, "-c", SERVED], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         host, port = process.stdout.readline().strip().rsplit(":", 1)

@@ -11,6 +11,8 @@ import pytest
 from racer_viewer.bench.learn import learn
 from racer_viewer.training.config import preset
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.mark.slow
 def test_quick_learns_a_clean_first_lap_from_nothing() -> None:
@@ -22,7 +24,7 @@ def test_quick_learns_a_clean_first_lap_from_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_not_reached_is_told_by_the_exit_code() -> None:
+def test_a_missed_milestone_is_exit_code_1() -> None:
     command = [sys.executable, "-m", "racer_viewer", "bench", "learn", "--json", "--seeds", "2", "--timesteps", "500"]
     settings = ["--set", "n_steps=16", "--set", "batch_size=256"]
     result = subprocess.run([*command, *settings], capture_output=True, text=True, timeout=240, env=dict(os.environ))

@@ -8,6 +8,8 @@ from racer_viewer.bench.preview import measure as measure_preview
 from racer_viewer.bench.train import CEILING, METRICS, ONE_CAR, RACER, measure
 from racer_viewer.training.config import preset
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.mark.slow
 def test_learning_is_measured_on_all_environments() -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from racer_viewer.bench import render, start
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.mark.slow
 def test_pictures_are_timed_layer_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,7 @@ BATCH_STEPS, CARS = 11_000, 64
 
 
 @pytest.mark.slow
+@pytest.mark.timing
 def test_a_million_steps_take_no_memory(bridge: RunningBridge) -> None:
     """Steps are ticks of one car: 300,000 requested in JSON, 500 sent ahead at a time, and 704,000 by 11,000 batch
     messages for 64 cars. Episodes end and restart all the time."""

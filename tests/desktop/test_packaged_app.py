@@ -1,4 +1,4 @@
-"""The packaged app, built, moved elsewhere, and used on a machine that seems to have no Python."""
+"""The packaged app: built, moved to another folder, and run without Python in the environment."""
 
 import json
 import os
@@ -20,13 +20,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 ROOT = Path(__file__).parents[2]
 VERBS = ("tracks", "play", "watch", "replay", "train", "evaluate", "export", "bridge", "stdio", "games", "bench")
 SCREEN = (1400, 900)
-LARGEST = {"racer-viewer": 950, "racer-viewer-lite": 450}
-"""A bound to notice what slips in [MiB]."""
+MAX_SIZE = {"racer-viewer": 950, "racer-viewer-lite": 450}
+"""Maximum size of each app [MiB]."""
 
 
 @dataclass(frozen=True)
 class PackagedApp:
-    """folder: that of the app; home: of a user who has nothing yet."""
+    """A built app, and the empty home folder of its user."""
 
     folder: Path
     home: Path
@@ -63,9 +63,9 @@ def test_everything_works_and_nothing_is_written_beside_it(app: PackagedApp) -> 
     before = app.files()
     result = app.call("selftest", "--json")
     assert result.returncode == 0, result.stdout + result.stderr
-    told = json.loads(result.stdout)
-    outcomes = {check["name"]: check["outcome"] for check in told["checks"]}
-    assert told["packaged"]
+    report = json.loads(result.stdout)
+    outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
+    assert report["packaged"]
     assert outcomes.pop("training") == ("left out" if not (app.folder / "_internal" / "torch").exists() else "ok")
     assert set(outcomes.values()) == {"ok"}
     assert app.files() == before
@@ -137,7 +137,7 @@ def test_what_is_in_it_has_its_licence_and_its_weight_is_bounded(app: PackagedAp
     assert not {"pytest", "mypy", "hypothesis", "ruff", "pyinstaller"} & licences
     weight = sum(path.lstat().st_size for path in app.folder.rglob("*") if path.is_file()) / 2**20
     lite = not (app.folder / "_internal" / "torch").exists()
-    assert weight < LARGEST["racer-viewer-lite" if lite else "racer-viewer"]
+    assert weight < MAX_SIZE["racer-viewer-lite" if lite else "racer-viewer"]
 
 
 @pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")
@@ -159,7 +159,7 @@ def test_its_window_opens_and_takes_a_picture_of_itself(app: PackagedApp, tmp_pa
 
 
 def test_without_a_console_what_is_said_goes_to_a_file(tmp_path: Path) -> None:
-    """From source: a process whose streams are gone, as a double click on Windows gives it."""
+    """Run from source a process without streams, as a double click on Windows does."""
     code = """
 import sys
 sys.stdout = sys.stderr = None

@@ -63,6 +63,7 @@ def _frames(fps: int):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.slow
+@pytest.mark.timing
 def test_the_same_keys_give_the_same_drive_at_15_60_and_240_frames(drive) -> None:  # type: ignore[no-untyped-def]
     slow, usual, fast = drive(15), drive(60), drive(240)
     assert usual[1], "the script drives through some gates"

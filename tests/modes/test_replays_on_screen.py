@@ -460,6 +460,7 @@ def test_records_of_a_circuit_are_compared(person: Person) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timing
 def test_an_hour_is_driven_again_while_the_window_goes_on_and_then_scrubbed_at_once(person: Person) -> None:
     actions = np.resize(run().actions, (HOUR, 3))
     path = kept(person, replace(run(), actions=actions), "hour")

@@ -37,10 +37,10 @@ def test_run_py_says_what_it_can_be_with() -> None:
     for arguments in (["--with"], ["--with", "sun"]):
         run = subprocess.run([sys.executable, ROOT / "run.py", *arguments], capture_output=True, text=True)
         assert run.returncode == 2
-        assert run.stderr.splitlines() == ["run.py: --with what? Known: ray"]
+        assert run.stderr.splitlines() == ["run.py: --with needs one of: ray"]
 
 
 def test_run_py_says_where_its_option_goes() -> None:
     run = subprocess.run([sys.executable, ROOT / "run.py", "train", "--with", "ray"], capture_output=True, text=True)
     assert run.returncode == 2
-    assert run.stderr.splitlines() == ["run.py: --with goes first: python run.py --with ray ..."]
+    assert run.stderr.splitlines() == ["run.py: --with must come first: python run.py --with ray ..."]

@@ -46,7 +46,6 @@ class Progress:
 
 
 ProgressHandler = Callable[[Progress], None]
-TextHandler = Callable[[str], None]
 
 
 class MetricsCallback(Callback):
@@ -123,9 +122,12 @@ class PolicyLogCallback(Callback):
 class CheckpointCallback(Callback):
     """Saves a checkpoint every `config.checkpoint_every` steps."""
 
-    def __init__(self, folder: Path, log: RunLog, steps: int, on_problem: TextHandler) -> None:
-        self._folder, self._log, self._on_problem = folder, log, on_problem
-        self._saved_steps = steps
+    def __init__(self, folder: Path, log: RunLog) -> None:
+        self._folder, self._log = folder, log
+        self._saved_steps = 0
+
+    def on_training_start(self) -> None:
+        self._saved_steps = self.learner.steps
 
     def on_rollout_end(self) -> None:
         every = self.learner.config.checkpoint_every
@@ -136,15 +138,14 @@ class CheckpointCallback(Callback):
         """Save a checkpoint now."""
         self._saved_steps = steps = self.learner.steps
         path = self._folder / f"{self.learner.config.name}_{steps}_steps.zip"
-        if save_model(self.learner, path, self._on_problem) is not None:
+        if save_model(self.learner, path, self.group.on_problem) is not None:
             self._log.event("checkpoint", "Checkpoint saved", steps)
 
 
 class EvaluationCallback(Callback):
     """Evaluates the policy every `config.evaluate_every` steps and at the end, and saves the best one.
 
-    steps: number of steps that the run continues from. is_discarded: whether to skip the last evaluation.
-    latest: latest evaluation. best: path of the best model so far.
+    is_discarded: whether to skip the last evaluation. latest: latest evaluation. best: path of the best model so far.
     """
 
     def __init__(
@@ -152,15 +153,11 @@ class EvaluationCallback(Callback):
         folder: Path,
         tracks: Sequence[Track],
         log: RunLog,
-        steps: int,
-        on_note: TextHandler,
-        on_problem: TextHandler,
         is_discarded: Callable[[], bool],
     ) -> None:
-        self._folder, self._log = folder, log
+        self._folder, self._log, self._is_discarded = folder, log, is_discarded
         self._tracks = tracks[:EVALUATED_TRACKS]
-        self._first_steps = self._evaluated_steps = steps
-        self._on_note, self._on_problem, self._is_discarded = on_note, on_problem, is_discarded
+        self._evaluated_steps = 0
         self.latest: tuple[Evaluation, ...] = ()
         self.best: Path | None = None
         self._best_score: Score = (len(self._tracks) + 1, 0.0)
@@ -169,8 +166,8 @@ class EvaluationCallback(Callback):
 
     def on_training_start(self) -> None:
         """Evaluate the best model of a run that is resumed: a new one must be better."""
-        best = self._path("best")
-        if self._first_steps and self.learner.config.evaluate_every and best.is_file():
+        best, self._evaluated_steps = self._path("best"), self.learner.steps
+        if self.learner.steps and self.learner.config.evaluate_every and best.is_file():
             try:
                 self.latest = self._drive(best)
             except AgentError:
@@ -198,7 +195,7 @@ class EvaluationCallback(Callback):
 
     def _evaluate(self) -> None:
         """Save the policy and evaluate the saved model; copy it if it is the best so far."""
-        candidate = save_model(self.learner, self._path("latest"), self._on_problem)
+        candidate = save_model(self.learner, self._path("latest"), self.group.on_problem)
         if candidate is None:
             return
         self.latest = self._drive(candidate)
@@ -209,12 +206,12 @@ class EvaluationCallback(Callback):
         for each in self.latest:
             if each.best_flying is not None:
                 record(f"eval/lap_{each.track}", each.best_flying)
-        self._on_note(self._save_best(now) if now < self._best_score else "")
+        self.group.on_note(self._save_best(now) if now < self._best_score else "")
 
     def _save_best(self, now: Score) -> str:
         """Save the best policy; return a note if it completes any circuit."""
         self._best_score = now
-        self.best = save_model(self.learner, self._path("best"), self._on_problem)
+        self.best = save_model(self.learner, self._path("best"), self.group.on_problem)
         faster = self._update_best_laps()
         clean = len(self.latest) - now[0]
         if not clean:
@@ -251,28 +248,32 @@ class ProgressCallback(Callback):
         log: RunLog,
         metrics: DrivingMetrics,
         evaluation: EvaluationCallback,
-        steps: int,
         handler: ProgressHandler,
         is_stopped: Callable[[], bool],
     ) -> None:
         self._folder, self._log, self._metrics, self._evaluation = folder, log, metrics, evaluation
-        self._first_steps, self._first_seconds = steps, log.seconds
+        self._first_steps, self._first_seconds = 0, 0.0
         self._handler, self._is_stopped = handler, is_stopped
         self._best_lap: float | None = None
         self._reported = 0.0
 
+    def on_training_start(self) -> None:
+        self._first_steps, self._first_seconds = self.learner.steps, self._log.seconds
+
     def on_step(self, stats: DrivingStats) -> bool:
         if time.monotonic() - self._reported > REPORT_INTERVAL:
-            self.report()
+            self._report()
             if not self._folder.is_dir():
                 raise RacerError(f"{self._folder} was removed while the run was learning; nothing of it is left")
         return not self._is_stopped()
 
-    def on_problem(self, text: str) -> None:
-        self.report(text)
+    def on_note(self, text: str) -> None:
+        self._report(text)
 
-    def report(self, note: str = "") -> None:
-        """Report progress now."""
+    def on_problem(self, text: str) -> None:
+        self._report(text)
+
+    def _report(self, note: str = "") -> None:
         self._reported = time.monotonic()
         steps, seconds = self.learner.steps, self._log.seconds - self._first_seconds
         self._handler(
@@ -297,7 +298,7 @@ class ProgressCallback(Callback):
         return self._best_lap
 
 
-def save_model(learner: Learner, path: Path, on_problem: TextHandler) -> Path | None:
+def save_model(learner: Learner, path: Path, on_problem: Callable[[str], None]) -> Path | None:
     """Save the learner's model; report a full disk instead of ending the run."""
     try:
         return learner.save(path)

@@ -42,9 +42,13 @@ class PolicyWeights:
 
 
 class Callback:
-    """Base class of objects that follow a learner. `learner` is set before the first call."""
+    """Base class of objects that follow a learner.
+
+    learner: set before the first call. group: all callbacks of the run, to report notes and problems to; set likewise.
+    """
 
     learner: Learner
+    group: CallbackList
 
     def on_training_start(self) -> None:
         """Called once, after the first reset of all cars."""
@@ -62,8 +66,11 @@ class Callback:
     def on_training_end(self) -> None:
         """Called once, after the last update, unless learning failed."""
 
+    def on_note(self, text: str) -> None:
+        """Called when something happened that the user should know; empty after an evaluation without a new best."""
+
     def on_problem(self, text: str) -> None:
-        """Called when something went wrong and the learner continues."""
+        """Called when something went wrong and the run continues."""
 
 
 class CallbackList(Callback):
@@ -73,10 +80,9 @@ class CallbackList(Callback):
         self._callbacks = tuple(callbacks)
 
     def attach(self, learner: Learner) -> None:
-        """Set the learner of all callbacks."""
-        self.learner = learner
-        for each in self._callbacks:
-            each.learner = learner
+        """Set the learner and the group of all callbacks."""
+        for each in (self, *self._callbacks):
+            each.learner, each.group = learner, self
 
     def on_training_start(self) -> None:
         for each in self._callbacks:
@@ -100,6 +106,10 @@ class CallbackList(Callback):
     def on_training_end(self) -> None:
         for each in self._callbacks:
             each.on_training_end()
+
+    def on_note(self, text: str) -> None:
+        for each in self._callbacks:
+            each.on_note(text)
 
     def on_problem(self, text: str) -> None:
         for each in self._callbacks:

@@ -174,27 +174,22 @@ class Run:
         self, learner: Learner, report: ProgressHandler, callbacks: Sequence[Callback], policies: PolicyLog
     ) -> Path | None:
         """Learn with all callbacks; return the best model."""
-        steps = learner.steps
-        every: CallbackList
-
-        def on_problem(text: str) -> None:
-            every.on_problem(text)
-
-        evaluation = EvaluationCallback(
-            self.folder, self.tracks, self.log, steps, lambda note: progress.report(note), on_problem,
-            lambda: self._discarded,
-        )  # fmt: skip
-        progress = ProgressCallback(
-            self.folder, self.log, self.metrics, evaluation, steps, report, lambda: self._stopped
+        evaluation = EvaluationCallback(self.folder, self.tracks, self.log, lambda: self._discarded)
+        self._checkpoints = CheckpointCallback(self.folder, self.log)
+        group = CallbackList(
+            [
+                MetricsCallback(self.metrics),
+                RunLogCallback(self.log),
+                PolicyLogCallback(policies),
+                *callbacks,
+                ProgressCallback(self.folder, self.log, self.metrics, evaluation, report, lambda: self._stopped),
+                evaluation,
+                self._checkpoints,
+            ]
         )
-        self._checkpoints = CheckpointCallback(self.folder, self.log, steps, on_problem)
-        every = CallbackList([
-            MetricsCallback(self.metrics), RunLogCallback(self.log), PolicyLogCallback(policies), *callbacks, progress,
-            evaluation, self._checkpoints,
-        ])  # fmt: skip
-        every.attach(learner)
+        group.attach(learner)
         try:
-            learner.learn(self.folder, self.log, every)
+            learner.learn(self.folder, self.log, group)
         except LearnerError:
             self.save_now()
             raise

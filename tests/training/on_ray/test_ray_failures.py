@@ -42,6 +42,7 @@ def learn_with_disturbance(runs: Path, disturb: Callable[[int], None]) -> tuple[
     return run.folder, seen
 
 
+@pytest.mark.usefixtures("local_ray")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no such signals")
 @pytest.mark.parametrize("order", ["SIGKILL", "SIGSTOP"])
 def test_a_runner_that_dies_or_hangs_is_replaced_and_the_run_goes_on(

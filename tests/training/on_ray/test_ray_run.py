@@ -46,6 +46,7 @@ def test_a_run_on_ray_is_a_run_like_others_and_leaves_no_process(tmp_path: Path)
     assert len(curves.policies) >= 8
 
 
+@pytest.mark.usefixtures("local_ray")
 def test_a_policy_learned_on_ray_drives_clean_laps(tmp_path: Path) -> None:
     """Learn for twice the steps that stable-baselines3 needs at most for its first clean lap."""
     from racer_viewer.training.ray.learner import ray_run
@@ -60,6 +61,7 @@ def test_a_policy_learned_on_ray_drives_clean_laps(tmp_path: Path) -> None:
     assert driven.laps >= 3
 
 
+@pytest.mark.usefixtures("local_ray")
 def test_schedules_and_checkpoints_are_those_of_stable_baselines(tmp_path: Path) -> None:
     from racer_viewer.training.run import Run
 
@@ -81,6 +83,7 @@ def test_schedules_and_checkpoints_are_those_of_stable_baselines(tmp_path: Path)
     assert {"time/fps", "train/approx_kl", "rollout/ep_rew_mean"} <= set(of_ray.values)
 
 
+@pytest.mark.usefixtures("local_ray")
 def test_batches_are_shuffled(tmp_path: Path) -> None:
     learned: list[Any] = []
 
@@ -101,6 +104,7 @@ def test_batches_are_shuffled(tmp_path: Path) -> None:
     assert len(learned) == 1
 
 
+@pytest.mark.usefixtures("local_ray")
 def test_the_last_evaluation_is_among_the_metrics(tmp_path: Path) -> None:
     run = make_ray_run(tmp_path, runners=1, timesteps=512, evaluate_every=10**6)
     run.learn()
@@ -109,6 +113,7 @@ def test_the_last_evaluation_is_among_the_metrics(tmp_path: Path) -> None:
     assert curves.values["eval/clean_circuits"].tolist()[1:] == [0.0]
 
 
+@pytest.mark.usefixtures("local_ray")
 def test_runners_drive_the_cars_of_a_bridge_that_wants_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RACER_BRIDGE_TOKEN", "a-secret-of-this-test")
     with bridge_process(uvloop=False) as url:
@@ -168,6 +173,7 @@ def test_the_snippet_for_rllib_on_its_own_works() -> None:
     assert int(run.stdout.split()[-1]) >= 4000
 
 
+@pytest.mark.usefixtures("local_ray")
 def test_stable_baselines_resumes_a_run_of_ray(tmp_path: Path) -> None:
     from racer_viewer.training.run import Run
     from racer_viewer.training.run_folder import find_checkpoint

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from racer_viewer.cli import main
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
 from racer_viewer.training.evaluation import EvaluatedEpisode, Evaluation
 from racer_viewer.training.ray.tune import NO_LAP, SPACE, Trial, draw_settings, lap_of, nice_step, plot_trials
@@ -77,8 +78,7 @@ def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: 
     best = load_run_config(folder / "best.json")
     assert best == parse_run_config(trials[0]["settings"], best)
     again = ["--like", folder / "best.json", "--timesteps", 1024, "--name", "tuned"]
-    with Program("train", "--headless", *again, "--data-dir", tmp_path, log=tmp_path / "log2") as training:
-        assert training.wait() == 0, training.output
+    assert main(["train", "--headless", *map(str, again), "--data-dir", str(tmp_path)]) == 0
     assert load_run_config(tmp_path / "runs" / "tuned" / "config.json").net == (16, 16)
 
 

@@ -102,7 +102,7 @@ def print_run(screen: TrainScreen, own: bool = True) -> None:
     Parameters:
         own: whether this window started the run
     """
-    _print(f"{'Learning' if screen.is_live else 'Learned'} in {screen.run.folder}")
+    _print(f"{'Training' if screen.is_live else 'Trained'} in {screen.run.folder}")
     screen.on_closed.append(lambda: _print(describe_outcome(screen, own)))
 
 
@@ -111,9 +111,9 @@ def describe_outcome(screen: TrainScreen, own: bool) -> str:
     run, folder, after = screen.run, screen.run.folder, f"after {screen.run.steps:,} steps"
     if screen.decision is RunDecision.DISCARD:
         return f"Discarded {after}"
-    see_it = f"See it with: {command_hint('train', '--attach', folder)}"
+    see_it = f"Show it with: {command_hint('train', '--attach', folder)}"
     if screen.decision is RunDecision.DETACH:
-        return f"It learns on without a window. {see_it}"
+        return f"It continues to train without a window. {see_it}"
     if run.problem:
         return run.problem if _saved_model(folder) is None else f"{run.problem} {_how_to_resume(folder)}"
     if run.state == "finished":
@@ -122,12 +122,12 @@ def describe_outcome(screen: TrainScreen, own: bool) -> str:
     if screen.is_live and not own and screen.decision is not RunDecision.STOP:
         return see_it  # closing this window does not stop a run that it did not start
     if run.state == "starting" and _saved_model(folder) is None:
-        return "Given up before it began: nothing of it is left"
+        return "Stopped before training began; nothing was saved"
     return f"Stopped {after}. {_how_to_resume(folder)}"
 
 
 def _how_to_resume(folder: Path) -> str:
-    return f"Go on with: {command_hint('train', '--resume', folder)}"
+    return f"Resume with: {command_hint('train', '--resume', folder)}"
 
 
 def _saved_model(folder: Path) -> Path | None:

@@ -90,26 +90,26 @@ def train_at_terminal(options: argparse.Namespace) -> int:
     from racer_viewer.cli.terminal import stop_on_signals
 
     training = _make_run(options)
-    print(f"Learning in {training.folder}", flush=True)
+    print(f"Training in {training.folder}", flush=True)
     if options.tensorboard:
-        print(f"Its figures: tensorboard --logdir {training.folder}", flush=True)
-    how_to_resume = f"Go on with: {command_hint('train', '--resume', training.folder, *_ray_arguments(options))}"
+        print(f"TensorBoard: tensorboard --logdir {training.folder}", flush=True)
+    how_to_resume = f"Resume with: {command_hint('train', '--resume', training.folder, *_ray_arguments(options))}"
     with stop_on_signals(training.stop) as received:
         try:
             outcome = _learn(training)
         except OSError as error:
             rest = (
-                f"what was saved before is there. {how_to_resume}" if _is_saved(training) else "nothing could be saved"
+                f"earlier checkpoints are intact. {how_to_resume}" if _is_saved(training) else "nothing could be saved"
             )
             raise RacerError(f"{error.strerror or error}: {rest}") from None
         except KeyboardInterrupt:
-            print(f"Given up. {how_to_resume}" if _is_saved(training) else "Given up before anything was saved")
+            print(f"Interrupted. {how_to_resume}" if _is_saved(training) else "Interrupted before anything was saved")
             raise
     if training.discarded:
         from racer_viewer.training.run_folder import remove_run
 
         remove_run(training.folder)
-        print(f"Discarded after {outcome.steps:,} steps, as a window asked")
+        print(f"Discarded after {outcome.steps:,} steps, at the request of a window")
         return 0
     print(f"{'Finished' if outcome.finished else 'Stopped'} after {outcome.steps:,} steps: {outcome.model}")
     if outcome.best is not None:

@@ -42,9 +42,9 @@ def test_the_folder_is_told_at_once_and_how_to_go_on_at_the_end(
 ) -> None:
     folder = make_story(person.data, "mine", [{**END, "steps": 4096, "outcome": "stopped"}])
     opened(person, folder)
-    assert capsys.readouterr().out == f"Learned in {folder}\n"
+    assert capsys.readouterr().out == f"Trained in {folder}\n"
     words = words_at_its_end(person, capsys)
-    assert words == f"Stopped after 4,096 steps. Go on with: racer-viewer train --resume {folder}\n"
+    assert words == f"Stopped after 4,096 steps. Resume with: racer-viewer train --resume {folder}\n"
 
 
 def test_a_run_that_has_finished_can_be_watched(person: Person, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,8 +59,11 @@ def test_a_run_that_has_finished_can_be_watched(person: Person, capsys: pytest.C
     ("decision", "words"),
     [
         (RunDecision.DISCARD, "Discarded after 16,384 steps"),
-        (RunDecision.DETACH, "It learns on without a window. See it with: racer-viewer train --attach {folder}"),
-        (RunDecision.STOP, "Stopped after 16,384 steps. Go on with: racer-viewer train --resume {folder}"),
+        (
+            RunDecision.DETACH,
+            "It continues to train without a window. Show it with: racer-viewer train --attach {folder}",
+        ),
+        (RunDecision.STOP, "Stopped after 16,384 steps. Resume with: racer-viewer train --resume {folder}"),
     ],
 )
 def test_the_outcome_follows_the_decision(
@@ -83,7 +86,7 @@ def test_nothing_is_claimed_about_a_run_that_somebody_else_has_started(
     folder = make_run(person.data, "mine")
     opened(person, folder, own=False)
     monkeypatch.setattr(RunMonitor, "state", "learning")
-    assert words_at_its_end(person, capsys) == f"See it with: racer-viewer train --attach {folder}\n"
+    assert words_at_its_end(person, capsys) == f"Show it with: racer-viewer train --attach {folder}\n"
 
 
 def test_a_problem_comes_with_the_way_on(person: Person, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +97,7 @@ def test_a_problem_comes_with_the_way_on(person: Person, capsys: pytest.CaptureF
     (folder / "mine_best.zip").rename(folder / "mine_4096_steps.zip")
     screen = opened(person, folder)
     screen.run.problem = "The learner ended unexpectedly."
-    words = f"The learner ended unexpectedly. Go on with: racer-viewer train --resume {folder}\n"
+    words = f"The learner ended unexpectedly. Resume with: racer-viewer train --resume {folder}\n"
     assert words_at_its_end(person, capsys) == words
 
 
@@ -132,8 +135,8 @@ def test_a_window_that_is_interrupted_has_said_where_its_run_is_and_how_to_go_on
         app.send_signal(signal.SIGINT)
         out, err = app.communicate(timeout=LIMIT)
         first, last = out.splitlines()
-        assert first == f"Learning in {folder}"
-        assert last.endswith(f"Go on with: python3 run.py train --resume {folder}")
+        assert first == f"Training in {folder}"
+        assert last.endswith(f"Resume with: python3 run.py train --resume {folder}")
         assert "Traceback" not in err
     finally:
         app.kill()

@@ -207,7 +207,7 @@ def test_ctrl_c_and_termination_save_and_say_how_to_resume(how: signal.Signals, 
         out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + how
     assert "Traceback" not in err
-    assert "Go on with: racer-viewer train --resume" in out
+    assert "Resume with: racer-viewer train --resume" in out
     folder = tmp_path / "runs" / "mine"
     assert list(folder.glob("mine_*_steps.zip"))
     steps = find_checkpoint(folder, tmp_path / "runs").steps

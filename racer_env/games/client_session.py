@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from racer_env.games.protocol import (
-    CloseRequest,
+    CloseSession,
     ErrorMessage,
     GetState,
     GetStates,
@@ -234,7 +234,7 @@ class ClientSession:
         """Answer one message, then let other clients run; return whether the session continues."""
         try:
             request = parse_request(line, self._supervisor.config.num_games)
-            if isinstance(request, CloseRequest):
+            if isinstance(request, CloseSession):
                 return False
             reply = await self._reply_to(request)
         except (MessageError, GamesError) as error:

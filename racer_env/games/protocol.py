@@ -81,12 +81,20 @@ class GetStats(msgspec.Struct, frozen=True, tag="GET_STATS", tag_field="type"):
     """Requests tick statistics."""
 
 
-class CloseRequest(msgspec.Struct, frozen=True, tag="CLOSE", tag_field="type"):
+class CloseSession(msgspec.Struct, frozen=True, tag="CLOSE", tag_field="type"):
     """Ends the session."""
 
 
-Request = SetAction | GetState | Reset | GetStates | GetStats | CloseRequest
-REQUEST_TYPES = ("SET_ACTION", "GET_STATE", "RESET", "GET_STATES", "GET_STATS", "CLOSE")
+Request = SetAction | GetState | Reset | GetStates | GetStats | CloseSession
+REQUESTS: dict[Any, type[Request]] = {
+    "SET_ACTION": SetAction,
+    "GET_STATE": GetState,
+    "RESET": Reset,
+    "GET_STATES": GetStates,
+    "GET_STATS": GetStats,
+    "CLOSE": CloseSession,
+}
+"""Maps the type of a message to its schema; converting to one struct is ten times as fast as to a union."""
 
 
 class HandshakeMessage(msgspec.Struct, frozen=True, tag="HANDSHAKE", tag_field="type"):
@@ -120,8 +128,8 @@ class StatesMessage(msgspec.Struct, frozen=True, tag="STATES", tag_field="type")
     states: list[StateMessage]
 
 
-class Telemetry(msgspec.Struct, frozen=True):
-    """Telemetry values that a client checks; games may send more."""
+class GameTelemetry(msgspec.Struct, frozen=True):
+    """GameTelemetry values that a client checks; games may send more."""
 
     car_x: float | UnsetType = UNSET
     car_y: float | UnsetType = UNSET
@@ -167,12 +175,10 @@ class ErrorMessage(msgspec.Struct, frozen=True, tag="ERROR", tag_field="type"):
 
 Reply = HandshakeMessage | StateMessage | StatesMessage | StatsMessage | ErrorMessage
 
-_encoder = msgspec.json.Encoder()
-
 
 def encode(message: Reply) -> bytes:
-    """Return a message as a line."""
-    return _encoder.encode(message) + b"\n"
+    """Return a message as a line. orjson encodes frames faster than msgspec."""
+    return orjson.dumps(msgspec.to_builtins(message), option=orjson.OPT_APPEND_NEWLINE)
 
 
 def stats_message(game: str, hz: float, clients: int, stats: list[TickStats]) -> StatsMessage:
@@ -198,11 +204,12 @@ def parse_request(line: bytes, num_games: int) -> Request:
         raise MessageError(f"not JSON: {error}") from None
     if type(message) is not dict:
         raise MessageError(f"a message is a JSON object, not {short(message)}")
-    if message.get("type") not in REQUEST_TYPES:
-        raise MessageError(f"type: one of {', '.join(REQUEST_TYPES)} expected, got {short(message.get('type'))}")
+    kind = message.get("type")
+    if not isinstance(kind, str) or kind not in REQUESTS:
+        raise MessageError(f"type: one of {', '.join(REQUESTS)} expected, got {short(kind)}")
     known = f"a whole number from 0 to {num_games - 1}"
     expected = {"game_id": known, "action": "an object with steer, gas and brake"}
-    request: Request = _convert(message, Request, MessageError, expected)
+    request: Request = _convert(message, REQUESTS[kind], MessageError, expected)
     match request:
         case SetAction(game_id=game_id) | GetState(game_id=game_id) | Reset(game_id=game_id):
             game_ids: list[Any] = [game_id]
@@ -286,7 +293,7 @@ def parse_state(message: Mapping[str, Any], game_id: int, frames: bool) -> GameS
     received = _parse_reply(message, StateMessage, {"game_id": str(game_id), "frame": "base64 or null"})
     if received.game_id != game_id:
         raise ContractError(f"game_id: {game_id} expected, got {received.game_id}")
-    _convert(received.telemetry, Telemetry, ContractError, {"wheel_speeds": f"{WHEELS} numbers"}, "telemetry.")
+    _convert(received.telemetry, GameTelemetry, ContractError, {"wheel_speeds": f"{WHEELS} numbers"}, "telemetry.")
     frame = None if received.frame is None else _decode_frame(received.frame, field(message, "frame_shape"))
     state = GameState(received.telemetry, frame, received.reward, received.done, received.info)
     for name in ("truncated", "ended", "episode", "reward_since", "human"):

@@ -20,6 +20,8 @@ VALID: list[dict[str, Any]] = [
     {"type": "RESET", "game_id": 3, "frame": False},
 ]
 FENCE = b'{"type":"FENCE"}\n'
+NEIGHBOUR_INTERVAL = 0.02
+"""Time between two rounds of the well-behaved client [s]."""
 
 
 @contextmanager
@@ -33,7 +35,7 @@ def busy_neighbour(port: int) -> Iterator[None]:
         nonlocal rounds
         try:
             with RacingGameClient(port=port, frames=False) as client:
-                while not stopped.is_set():
+                while not stopped.wait(NEIGHBOUR_INTERVAL):
                     client.set_action((0.0, 0.3, 0.0), 1)
                     assert len(client.states()) == 4
                     rounds += 1

@@ -287,8 +287,10 @@ def test_racer_games_use_the_same_protocol(start_games: StartGames) -> None:
         first = player.state(1)
         assert first["frame"] is not None
         player.act(1, gas=1.0)
-        wait_for(lambda: player.state(1)["telemetry"]["speed"] > 50.0, "it drives")
-        wait_for(lambda: player.state(0)["done"], "the other car stands still for too long")
+        with RacingGameClient(port=games.port, frames=False) as client:
+            client.get_state(0)
+            wait_for(lambda: client.get_state(1).telemetry["speed"] > 50.0, "it drives")
+            wait_for(lambda: client.get_state(0).done, "the other car stands still for too long")
 
 
 @pytest.mark.slow

@@ -22,4 +22,5 @@ def box2d_missing(game: str, cause: BaseException | None) -> str:
     missing = f"{game} needs Box2D, which is not installed"
     if sys.version_info[:2] < FIRST_UNSUPPORTED_PYTHON:
         return f"{missing}: {INSTALL}"
-    return f"{missing} and is available for Python below {'.'.join(map(str, FIRST_UNSUPPORTED_PYTHON))} only: {INSTALL} there"
+    version = ".".join(map(str, FIRST_UNSUPPORTED_PYTHON))
+    return f"{missing} and is available for Python below {version} only: {INSTALL} there"

@@ -6,7 +6,7 @@ from racer_viewer.clock import FixedStepClock
 
 
 class FakeTime:
-    """A time source that moves only when told to, and a sleep that moves it.
+    """A time source that only tests and sleeps move.
 
     oversleep: added to every sleep [s].
     """

@@ -1,18 +1,16 @@
 """TensorBoard beside a window: one for each run, and none without a window."""
 
-import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from racer_env.errors import RacerError
 from racer_viewer.modes.train import tensorboard
+from tests.processes import is_gone, wait_for
 
 LIMIT = 90.0
 WINDOW = """
@@ -26,21 +24,6 @@ if __name__ == "__main__":
     time.sleep(600.0)
 """
 """All of a window that matters here."""
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}"
-        time.sleep(0.02)
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return (Path("/proc") / str(pid) / "stat").read_text().split()[2] == "Z"
 
 
 def test_without_it_one_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from racer_viewer.training.config import RunConfig, preset
 from racer_viewer.training.run_folder import write_config
 from racer_viewer.training.run_lock import running_learner
 from tests.modes.person import LIMIT, Person
+from tests.processes import is_gone
 
 
 def quick(**values: object) -> RunConfig:
@@ -32,15 +32,6 @@ def quick(**values: object) -> RunConfig:
 def training(person: Person, config: RunConfig) -> TrainScreen:
     open_training(person.app.context, config)
     return person.top(TrainScreen)
-
-
-def gone(pid: int | None) -> bool:
-    assert pid is not None
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return (Path("/proc") / str(pid) / "stat").read_text().split()[2] == "Z"
 
 
 def test_the_first_click_starts_the_quick_preset(person: Person) -> None:
@@ -101,7 +92,7 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     person.choose("Race it")
     play = person.top(PlayScreen)
     assert [entrant.name for entrant in play.setup.entrants] == ["You", "mine"]
-    person.until(lambda: gone(pid), "the learner to be gone")
+    person.until(lambda: is_gone(pid), "the learner to be gone")
 
 
 @pytest.mark.slow
@@ -166,7 +157,7 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     person.until(lambda: again.run.state == "learning" and len(again.run.history.policies) > 1, "the run again")
     again.run.stop()
     person.until(lambda: isinstance(person.app.context.top, TrainEndScreen), "its end")
-    person.until(lambda: gone(pid), "the learner to be gone")
+    person.until(lambda: is_gone(pid), "the learner to be gone")
 
 
 @pytest.mark.slow
@@ -186,7 +177,7 @@ def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> 
     pid = again.run.pid
     person.app.close()
     end_at = time.monotonic() + LIMIT
-    while not gone(pid):
+    while not is_gone(pid):
         assert time.monotonic() < end_at, "the learner outlives its window"
         time.sleep(0.05)
 

@@ -14,7 +14,7 @@ import pytest
 
 from racer_env.stdio import Expected, StdioClient, client
 from racer_env.stdio.process import HelperProcess
-from tests.processes import wait_for
+from tests.processes import process_exists, wait_for
 
 HERE = Path(__file__).parent
 HOST = [sys.executable, "-P", "-m", "racer_env.stdio"]
@@ -80,17 +80,6 @@ def hostile(**plan: Any) -> list[str]:
     return [sys.executable, "-I", "-S", str(HERE / "hostile_helper.py"), json.dumps(plan)]
 
 
-def is_gone(pid: int) -> bool:
-    if sys.platform == "win32":
-        listed = subprocess.run(["tasklist", "/FI", f"PID eq {pid}"], capture_output=True, text=True, check=True)
-        return str(pid) not in listed.stdout
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
 def has_helper_threads() -> bool:
     return any(thread.name.startswith("helper") for thread in threading.enumerate())
 
@@ -105,7 +94,7 @@ def drive(command: list[str], expected: Expected | None = EXPECTED, **options: A
             helper.step(0)
             helper.step(1)
     finally:
-        assert all(map(is_gone, pids))
+        assert not any(map(process_exists, pids))
         wait_for(lambda: not has_helper_threads(), "the threads end")
 
 

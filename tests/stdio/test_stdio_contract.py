@@ -15,8 +15,9 @@ from racer_env.errors import BridgeError, ContractError, RacerError
 from racer_env.stdio import Expected, StdioClient
 from racer_env.stdio.client import ReplyParser, parse_reply
 from racer_env.stdio.schema import Bounds, check_description
+from tests.processes import process_exists
 from tests.stdio import hostile_helper
-from tests.stdio.helpers import EXPECTED, collect_helpers, drive, hostile, is_gone
+from tests.stdio.helpers import EXPECTED, collect_helpers, drive, hostile
 
 DESCRIPTIONS = [
     ({"n_actions": 3}, "n_actions: 2 expected, got 3"),
@@ -89,7 +90,7 @@ def test_a_failed_handshake_ends_the_helper(
     started = collect_helpers(monkeypatch)
     with pytest.raises(BridgeError, match=named):
         StdioClient(hostile(on="describe", change=change), EXPECTED)
-    assert [is_gone(each.pid) for each in started] == [True]
+    assert [process_exists(each.pid) for each in started] == [False]
 
 
 @pytest.mark.parametrize(("change", "named"), REPLIES)

@@ -11,7 +11,8 @@ from gymnasium.utils.env_checker import check_env
 import racer_env
 from racer_env.errors import BridgeError, ContractError
 from racer_env.stdio import Expected, StdioClient, StdioEnv
-from tests.stdio.helpers import ODD_ENVIRONMENT, hostile, is_gone
+from tests.processes import process_exists
+from tests.stdio.helpers import ODD_ENVIRONMENT, hostile
 
 
 def assert_same_episodes(env_id: str, steps: int, seed: int = 5, **make_kwargs: Any) -> None:
@@ -31,7 +32,7 @@ def assert_same_episodes(env_id: str, steps: int, seed: int = 5, **make_kwargs: 
     finally:
         there.close()
         here.close()
-    assert is_gone(there.client.pid)
+    assert not process_exists(there.client.pid)
 
 
 def assert_same(here: tuple[Any, ...], there: tuple[Any, ...]) -> None:
@@ -90,7 +91,7 @@ def test_an_invalid_observation_never_reaches_a_learner() -> None:
     env.reset()
     with pytest.raises(ContractError, match=r"observation\[1\]: -1 to 1 expected, got 2"):
         env.step(0)
-    assert is_gone(env.client.pid)
+    assert not process_exists(env.client.pid)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -98,7 +99,7 @@ def test_the_environment_checker_of_gymnasium_passes() -> None:
     env = StdioEnv.hosting("CartPole-v1")
     check_env(env, skip_render_check=True)
     env.close()
-    assert is_gone(env.client.pid)
+    assert not process_exists(env.client.pid)
 
 
 @pytest.mark.slow
@@ -113,7 +114,7 @@ def test_a_learner_learns_in_another_process() -> None:
     for ours, theirs in zip(here.policy.parameters(), there.policy.parameters(), strict=True):
         np.testing.assert_array_equal(ours.detach().numpy(), theirs.detach().numpy())
     env.close()
-    assert is_gone(env.client.pid)
+    assert not process_exists(env.client.pid)
 
 
 def test_the_classes_are_exported() -> None:

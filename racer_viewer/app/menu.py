@@ -1,4 +1,4 @@
-"""The menu: the first thing that is seen. Importing it loads nothing heavy."""
+"""The main menu. Importing it loads nothing heavy, so that it is shown at once."""
 
 from __future__ import annotations
 
@@ -8,32 +8,35 @@ from typing import TYPE_CHECKING
 
 import pygame
 
-from racer_viewer.modes.screen import AppContext, Key, ListScreen, Screen
+from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_when_ready
 from racer_viewer.ui.intents import Controls
 from racer_viewer.ui.item_list import Button, Item
 from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, side_shade
-from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_HUGE, TEXT_SMALL
+from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_HUGE
+from racer_viewer.ui.views import Key, ListView, draw_hint
 
 if TYPE_CHECKING:
     from racer_viewer.app.backdrop import MenuBackdrop
 
 NIGHT, ROAD, LINE = (20, 26, 30), (38, 42, 48), (232, 230, 222)
-"""The picture before there is an engine: a road at night."""
+"""Colours of the background until the engine is ready: a road at night."""
 MENU_WIDTH = 300
+"""Width of the list at scale 1 [px]."""
 FADE_TICKS = 45
+"""Time in which the backdrop fades in [ticks]."""
 
 
-class MenuScreen(ListScreen):
-    """Play, watch, train, and so on, with a bundled agent driving behind it as soon as the engine is ready."""
+class MenuScreen(Screen):
+    """Play, watch, train, and so on, with a bundled agent driving behind as soon as the engine is ready."""
 
     see_through = False
     is_main_menu = True
-    return_label = "To the menu"
+    return_label = "Main menu"
 
     def __init__(self, app: AppContext) -> None:
-        super().__init__(app, _items(app))
+        super().__init__(app, ListView("Racer", _items(app)))
         self.backdrop: MenuBackdrop | None = None
         self._fade = 0
 
@@ -56,8 +59,8 @@ class MenuScreen(ListScreen):
         if self.backdrop is not None:
             self.backdrop.close()
 
-    def _draw_below(self, surface: pygame.Surface, share: float) -> None:
-        """What lies behind the menu, and behind the screens that lie over it."""
+    def _draw_background(self, surface: pygame.Surface, share: float) -> None:
+        """Draw the background of the menu and of the screens over it."""
         if self.backdrop is not None:
             self.backdrop.draw(surface, share)
         if self._fade < FADE_TICKS:
@@ -67,7 +70,7 @@ class MenuScreen(ListScreen):
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme = self.app.theme
-        self._draw_below(surface, share)
+        self._draw_background(surface, share)
         if self.app.top is not self:
             return
         surface.blit(side_shade(surface.get_size()), (0, 0))
@@ -85,17 +88,15 @@ class MenuScreen(ListScreen):
         draw_footer(surface, theme, self.keys())
 
     def _draw_status(self, surface: pygame.Surface, x: int) -> None:
-        """The hint of the chosen item; while the engine starts, how far it is."""
-        theme, room = self.app.theme, self.app.warmup
+        """Draw the hint of the selected item or, while the engine starts, the progress of its warm-up."""
+        palette, warmup = self.app.theme.palette, self.app.warmup
         item = self.list.item
-        text, colour = (item.hint if item else ""), theme.palette.faint
-        if room.problem:
-            text, colour = room.problem, theme.palette.bad
-        elif not room.ready and room.done > 0.0:
-            text = f"{room.text} ({room.done:.0%}), on the first run only"
-        width = surface.get_width() - 2 * x
-        line = theme.text(theme.truncate(text, width, TEXT_SMALL + 2), TEXT_SMALL + 2, colour)
-        surface.blit(line, (x, surface.get_height() - theme.px(FOOTER_HEIGHT) - 2 * line.get_height()))
+        text, colour = (item.hint if item else ""), palette.faint
+        if warmup.problem:
+            text, colour = warmup.problem, palette.bad
+        elif not warmup.ready and warmup.done > 0.0:
+            text = f"{warmup.text} ({warmup.done:.0%}), on the first run only"
+        draw_hint(surface, self.app.theme, text, x, colour)
 
 
 def _items(app: AppContext) -> list[Item]:
@@ -103,26 +104,26 @@ def _items(app: AppContext) -> list[Item]:
         return Button(label, hint, on_press=lambda: open_when_ready(app, lambda: make(app)))
 
     return [
-        entry("Play", "Drive yourself: against the clock, your ghost, or agents", _play),
-        entry("Watch", "Let a trained agent drive, and see what it sees", _watch),
-        entry("Train", "Teach an agent to drive", _train),
-        entry("Replays", "Drives that you have kept", _replays),
+        entry("Play", "Drive against the clock, your ghost or agents", _play),
+        entry("Watch", "Watch trained agents drive, and see what they see", _watch),
+        entry("Train", "Train an agent to drive", _train),
+        entry("Replays", "Replays that you have saved", _replays),
         entry("Records", "Best laps on every circuit", _records),
-        Button("Settings", "Sound, units, sizes, colours, keys", on_press=lambda: app.push(SettingsScreen(app))),
+        Button("Settings", "Sound, units, sizes, colours and keys", on_press=lambda: app.push(SettingsScreen(app))),
         Button("Quit", on_press=app.quit),
     ]
 
 
 def _play(app: AppContext) -> Screen:
-    from racer_viewer.modes.choose import ChooseScreen
+    from racer_viewer.modes.choose import PlaySetupScreen
 
-    return ChooseScreen(app)
+    return PlaySetupScreen(app)
 
 
 def _watch(app: AppContext) -> Screen:
-    from racer_viewer.modes.choose import ChooseAgentScreen
+    from racer_viewer.modes.choose import WatchSetupScreen
 
-    return ChooseAgentScreen(app)
+    return WatchSetupScreen(app)
 
 
 def _train(app: AppContext) -> Screen:
@@ -145,7 +146,7 @@ def _records(app: AppContext) -> Screen:
 
 @lru_cache(maxsize=2)
 def _night(size: tuple[int, int]) -> pygame.Surface:
-    """A road into the distance, drawn with nothing but lines: it is there at once."""
+    """Draw a road at night with lines and polygons only, which takes no time."""
     width, height = size
     night = pygame.Surface(size)
     night.fill(NIGHT)

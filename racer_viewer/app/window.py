@@ -1,8 +1,7 @@
-"""The window and its loop: a fixed 60 Hz for everything that moves, as many pictures as the frame limit allows.
+"""The window and its loop: 60 ticks per second, and as many frames as the frame limit allows.
 
-When a screen made a mistake: the others go on, and the user is told where it is written down.
-
-Files that are dropped on the window: models to watch, replays to see, circuits to drive on."""
+Also what the window does with dropped files, and with unexpected exceptions of screens.
+"""
 
 from __future__ import annotations
 
@@ -34,25 +33,30 @@ if TYPE_CHECKING:
     from racer_viewer.modes.film_screen import FilmRecorder
 
 TITLE = "Racer"
+CRASH_TITLE = "Something went wrong"
+DROP_TITLE = "Cannot open this file"
+SUPPORTED_FILES = "Drop a model (.zip or .onnx), a replay (.racer) or a circuit (.json)."
 ICON = Path(__file__).parents[1] / "icon.png"
 MIN_SIZE = (960, 540)
+"""Minimum size of the window [px]."""
 TICK = 1.0 / 60.0
 """Length of a simulation tick [s]."""
 MAX_LAG = 0.25
 """Maximum time to catch up on [s]; longer pauses (window dragged, machine suspended) are dropped."""
 FRAMES_BETWEEN_CRASHES = 60
-AHEAD = 0.005
-"""Time left before a frame that is worth preparing something in [s]."""
+"""Frames after a crash in which a second one ends the app."""
+MIN_SPARE_TIME = 0.005
+"""Minimum time before the next frame for a screen to prepare something [s]."""
 
 
 class App:
-    """One window from its opening to its end."""
+    """The app: one window, its input, its sound and its screens."""
 
     def __init__(self, data: Path, first: Callable[[AppContext], Screen] = MenuScreen) -> None:
         settings_file = SettingsFile(data)
         settings = settings_file.load()
-        self._window = self._open_window(settings)
-        self._adapter = InputAdapter(settings.bindings)
+        self.window = self._open_window(settings)
+        self.input = InputAdapter(settings.bindings)
         self.sound: SoundPlayer = open_sound(settings.volume)
         self.context = AppContext(settings_file, settings, data, EngineWarmup(), self.sound)
         self.context.on_settings_change.append(self._apply)
@@ -71,11 +75,11 @@ class App:
             self.context.notify(settings_file.problem)
 
     def record_to(self, path: Path) -> None:
-        """Make a film of what is driven next, in this file."""
+        """Record the next drive as a film in this file."""
         self._film_to = path
 
     def run(self) -> None:
-        """Until the last screen is closed."""
+        """Run until the last screen is closed."""
         last = time.perf_counter()
         try:
             while self.context.screens:
@@ -89,19 +93,19 @@ class App:
             self.close()
 
     def frame(self, elapsed: float) -> None:
-        """One picture, after so many seconds since the one before."""
+        """Handle events, advance by the ticks that are due and draw; `elapsed` is the time since the last frame [s]."""
         for event in pygame.event.get():
-            self._take(event)
+            self._handle_event(event)
         self.clock.advance(elapsed)
         while self.context.screens and self.clock.take_step():
             self._tick()
         if self.context.screens:
             self.draw(self.clock.fraction)
-            self._window.flip()
+            self.window.flip()
             self.frames += 1
 
     def frame_or_crash(self, elapsed: float) -> None:
-        """As `frame`; a mistake of ours ends the screen that made it and is told, unless it happens at once again."""
+        """Run one frame; on an unexpected exception show a crash report, or raise if it happens again at once."""
         try:
             self.frame(elapsed)
         except Exception as error:
@@ -111,7 +115,7 @@ class App:
             show_crash(self.context, error)
 
     def draw(self, share: float) -> None:
-        """The screen on top; if that is see-through, over the last one that is not."""
+        """Draw the lowest visible screen and the one on top."""
         surface = self.surface
         self.context.fit(surface.get_size())
         screens = self.context.screens
@@ -123,22 +127,22 @@ class App:
             self.recorder.draw(surface)
 
     def close(self) -> None:
-        """Also remembers how large the window was, and finishes a film that is not finished yet."""
+        """Close the window: save its size and finish a film that is being recorded."""
         if self._closed:
             return
         self._closed = True
-        size = self._window.size
+        size = self.window.size
         if size != self.context.settings.window and not self.context.settings.full_screen:
             self.context.change(window=size)
         self.context.quit()
         self.sound.close()
-        self._window.destroy()
+        self.window.destroy()
         if self.recorder is not None:
             self.recorder.close()
 
     @property
     def surface(self) -> pygame.Surface:
-        return self._window.get_surface()
+        return self.window.get_surface()
 
     def _tick(self) -> None:
         context = self.context
@@ -152,22 +156,22 @@ class App:
     def _tick_top(self, top: Screen) -> None:
         if self._film_to is not None and self.context.warmup.ready:
             self._film_to = self._open_recorder().start_when_possible(top, self.surface.get_size(), self._film_to)
-        top.tick(self._adapter.controls())
+        top.tick(self.input.controls())
         if self.recorder is not None:
             self.recorder.after_tick(top)
 
     def _open_recorder(self) -> FilmRecorder:
-        """Made when somebody wants it: it knows the engine, which the first picture does not wait for."""
+        """Return the recorder, made on first use: importing it loads the engine."""
         if self.recorder is None:
             from racer_viewer.modes.film_screen import FilmRecorder
 
             self.recorder = FilmRecorder(self.context)
         return self.recorder
 
-    def _take(self, event: pygame.event.Event) -> None:
-        """All that an event means to the screen on top; one that comes up by it does not get the rest."""
+    def _handle_event(self, event: pygame.event.Event) -> None:
+        """Handle the intents of an event; a screen that they open does not get the remaining ones."""
         top = self.context.top
-        for intent in self._adapter.intents([event]):
+        for intent in self.input.intents([event]):
             if self.context.top is top:
                 self._handle(intent)
 
@@ -196,22 +200,22 @@ class App:
             top = context.top
             top.handle(intent)
             if context.top is not top:
-                self._adapter.release_all()
+                self.input.release_all()
 
     def _apply(self, settings: Settings) -> None:
-        """What the window itself has to do with settings."""
+        """Apply the settings that concern the window, the input and the sound."""
         before, self._applied = self._applied, settings
-        self._adapter.bindings = settings.bindings
+        self.input.bindings = settings.bindings
         if not self._muted:
             self.sound.set_volume(settings.volume)
         if settings.full_screen != before.full_screen:
             if settings.full_screen:
-                self._window.set_fullscreen(desktop=True)
+                self.window.set_fullscreen(desktop=True)
             else:
-                self._window.set_windowed()
+                self.window.set_windowed()
 
     def _open_window(self, settings: Settings) -> pygame.Window:
-        """A window as the settings have it; cursor keys, mouse and gamepads come with it."""
+        """Open a window as the settings ask for, and start gamepad input."""
         start_video()
         try:
             pygame.joystick.init()
@@ -234,7 +238,9 @@ class App:
         if self._pacer is None or self._pacer.step != 1.0 / limit:
             self._pacer = FixedStepClock.pacing(limit)
         self._pacer.update()
-        while self._pacer.seconds_left > AHEAD and self.context.top is not None and self.context.top.draw_ahead():
+        while (
+            self._pacer.seconds_left > MIN_SPARE_TIME and self.context.top is not None and self.context.top.draw_ahead()
+        ):
             self._pacer.update()
         self._pacer.wait()
 
@@ -245,49 +251,39 @@ class App:
             pygame.image.save(self.surface, path)
             self.context.notify(f"Saved as {path}")
         except (OSError, pygame.error) as error:
-            self.context.notify(f"The screenshot could not be saved: {error}")
-
-
-CRASH_TITLE = "Something went wrong"
+            self.context.notify(f"Screenshot not saved: {error}")
 
 
 def show_crash(context: AppContext, error: Exception) -> None:
-    """Close all screens but the menu, and tell above it what happened."""
+    """Close all screens, reopen the menu and show a message with the path of the crash report."""
     report = write_crash_report(error, context.data)
     while context.screens:
         screen = context.screens.pop()
-        with suppress(Exception):  # it may be the one that is broken
+        with suppress(Exception):  # this screen may have raised the error
             screen.on_close()
     context.push(MenuScreen(context))
-    where = f"All about it is in\n{report}" if report else "No report could be written: the disk may be full."
-    text = f"This is our mistake, not yours: {type(error).__name__}: {error}\n{where}\nWhat you had saved is safe."
-    buttons = [Button("Back to the menu", on_press=context.pop), Button("Quit", on_press=context.quit)]
+    where = f"A crash report was saved to\n{report}" if report else "No report could be written: the disk may be full."
+    text = f"This is a bug: {type(error).__name__}: {error}\n{where}\nEverything you have saved is safe."
+    buttons = [Button("Main menu", on_press=context.pop), Button("Quit", on_press=context.quit)]
     context.push(MessageScreen(context, CRASH_TITLE, text, buttons))
 
 
-DROP_TITLE = "This file cannot be opened"
-WELCOME = (
-    "Drop a model (.zip or .onnx) to watch it drive, a replay (.racer) to see it again, "
-    "or a circuit (.json) to drive there."
-)
-
-
 def open_dropped(app: AppContext, path: Path) -> None:
-    """Do with a file what it is for; what cannot be done is said in a message."""
+    """Open a dropped file by its kind; show a message if it cannot be opened."""
     openers: dict[str, Callable[[AppContext, Path], None]] = {
         ".zip": _open_model,
         ".onnx": _open_model,
         ".racer": _open_replay,
-        ".json": _take_circuit,
+        ".json": _add_circuit,
     }
     opener = openers.get(path.suffix.lower())
     if path.is_dir():
-        _refuse(app, f"{path.name} is a folder. {WELCOME}")
+        _refuse(app, f"{path.name} is a folder. {SUPPORTED_FILES}")
     elif not path.is_file():
-        _refuse(app, f"{path} is not there, or cannot be read.")
+        _refuse(app, f"{path} does not exist or cannot be read.")
     elif opener is None:
-        ending = f"{path.suffix} files mean nothing here" if path.suffix else "it has no ending that says what it is"
-        _refuse(app, f"{path.name}: {ending}. {WELCOME}")
+        problem = f"{path.suffix} files are not supported" if path.suffix else "the file name has no extension"
+        _refuse(app, f"{path.name}: {problem}. {SUPPORTED_FILES}")
     else:
         when_ready(app, lambda: opener(app, path))
 
@@ -297,14 +293,11 @@ def _refuse(app: AppContext, reason: str) -> None:
 
 
 def _open_model(app: AppContext, path: Path) -> None:
-    """A race that is being watched takes it in; else it is watched where the user was last."""
+    """Let the screen on top add the model to its race; else watch it on the circuit used last."""
     from racer_viewer.modes.circuits import circuit_of
     from racer_viewer.modes.watch import open_watch
 
-    join = getattr(app.top, "join", None)
-    if join is not None:
-        join(path)
-    else:
+    if app.top is None or not app.top.add_model(path):
         open_watch(app, [path], circuit_of(app.settings))
 
 
@@ -314,18 +307,17 @@ def _open_replay(app: AppContext, path: Path) -> None:
     open_replays(app, [path])
 
 
-def _take_circuit(app: AppContext, path: Path) -> None:
-    """It is the chosen one from now on, and stays among the others until the app is closed."""
+def _add_circuit(app: AppContext, path: Path) -> None:
+    """Choose the circuit; it stays among the circuits until the app is closed."""
     from racer_env.errors import RacerError
-    from racer_viewer.modes.choose import CircuitChooser
-    from racer_viewer.modes.circuits import remember_circuit
+    from racer_viewer.modes.circuits import add_circuit
 
     try:
-        circuit = remember_circuit(path)
+        circuit = add_circuit(path)
     except (RacerError, OSError) as error:
         _refuse(app, str(error))
         return
     app.change(circuit=str(path))
-    app.notify(f"{circuit.name} is among the circuits now, and chosen")
-    if isinstance(app.top, CircuitChooser):
-        app.top.on_show()
+    app.notify(f"Circuit {circuit.name} added and chosen")
+    if app.top is not None:
+        app.top.refresh()

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from racer_env.errors import RacerError
-from racer_viewer.app.window import AHEAD, TICK, App
+from racer_viewer.app.window import MIN_SPARE_TIME, TICK, App
 from racer_viewer.bench.harness import Goal, Summary, describe_machine, print_report
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.training.config import preset
@@ -124,7 +124,9 @@ def _show(app: App, seconds: float) -> list[FrameTime]:
         app.frame(TICK)
         times.append((time.perf_counter() - begin, time.thread_time() - work))
         due += TICK
-        while due - time.perf_counter() > AHEAD and app.context.top is not None and app.context.top.draw_ahead():
+        while (
+            due - time.perf_counter() > MIN_SPARE_TIME and app.context.top is not None and app.context.top.draw_ahead()
+        ):
             pass
         time.sleep(max(0.0, due - time.perf_counter()))
     return times

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from racer_env.errors import RacerError
-from racer_viewer.modes.train.panels import RunDecision
+from racer_viewer.modes.train.menu import RunDecision
 from racer_viewer.runtime import command_hint
 from racer_viewer.training.run_folder import latest_model
 

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         return film_watch(options, bridge)
 
     def open_agents(app: App) -> None:
-        from racer_viewer.modes.choose import ChooseAgentScreen
+        from racer_viewer.modes.choose import WatchSetupScreen
         from racer_viewer.modes.circuits import circuit_of
         from racer_viewer.modes.waiting import open_safely
         from racer_viewer.modes.watch import open_watch
@@ -70,6 +70,6 @@ def run(options: argparse.Namespace) -> int:
             return
         if options.track is not None:
             context.change(circuit=options.track)
-        open_safely(context, lambda: ChooseAgentScreen(context))
+        open_safely(context, lambda: WatchSetupScreen(context))
 
     return open_window(options, open_agents, bridge=bridge)

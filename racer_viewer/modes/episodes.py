@@ -11,13 +11,14 @@ import pygame
 from racer_viewer.modes.race import EpisodeState
 from racer_viewer.modes.race_view import save_to_replays
 from racer_viewer.modes.replay_screen import ReplayScreen
-from racer_viewer.modes.screen import MENU_KEYS, AppContext, Key, ListScreen
+from racer_viewer.modes.screen import MENU_KEYS, AppContext, Screen
 from racer_viewer.modes.waiting import open_safely
 from racer_viewer.replays import Replay, trace_replay
 from racer_viewer.timing import NO_TIME, lap_time
 from racer_viewer.ui.intents import Command, Intent
 from racer_viewer.ui.item_list import Button, Column, Row
 from racer_viewer.ui.theme import MARGIN, PADDING, TEXT_SMALL, Colour, Theme
+from racer_viewer.ui.views import Key, ListView
 
 MAX_EPISODES = 400
 """Episodes kept in memory, about 70 kB each; older ones are dropped."""
@@ -130,24 +131,23 @@ def _draw_row(
         panel.blit(text, (x, y + (theme.px(ROW_HEIGHT) - text.get_height()) // 2))
 
 
-class EpisodesScreen(ListScreen):
+LIST_COLUMNS = (
+    Column("driver", 0.28),
+    Column("episode", 0.09, right=True),
+    Column("circuit", 0.2),
+    Column("reward", 0.11, right=True),
+    Column("laps", 0.07, right=True),
+    Column("best", 0.1, right=True),
+    Column("ended", 0.15),
+)
+
+
+class EpisodesScreen(Screen):
     """List of all watched episodes, newest first."""
 
-    title = "Episodes"
-    list_width = 0
-
     def __init__(self, app: AppContext, episodes: Sequence[WatchedEpisode]) -> None:
-        super().__init__(app)
+        super().__init__(app, ListView("Episodes", columns=LIST_COLUMNS, width=0))
         self._episodes = list(episodes)[::-1]
-        self.list.columns = (
-            Column("driver", 0.28),
-            Column("episode", 0.09, right=True),
-            Column("circuit", 0.2),
-            Column("reward", 0.11, right=True),
-            Column("laps", 0.07, right=True),
-            Column("best", 0.1, right=True),
-            Column("ended", 0.15),
-        )
         self.list.items = [
             Row(e.driver, cells=_list_cells(e), on_press=partial(self._watch, e)) for e in self._episodes
         ]

@@ -12,12 +12,13 @@ from racer_viewer.films.film import Film, FilmError, FilmProgress, can_write_mp4
 from racer_viewer.films.maker import Clip, FilmExport, FilmLook, record_frame
 from racer_viewer.films.writers import gif_size
 from racer_viewer.modes.race_view import RaceView
-from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.paths import free_path
 from racer_viewer.ui.bindings import FIXED_BINDINGS, key_name
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.paint import BAR_HEIGHT, SHADE, STATUS_HEIGHT, draw_footer, draw_progress_bar, shade
 from racer_viewer.ui.theme import CORNER, MARGIN, TEXT, TEXT_LARGE, TEXT_SMALL, Theme
+from racer_viewer.ui.views import Key
 
 TIME_BUDGET = 0.02
 """Time for drawing film frames between two frames of the window [s]."""

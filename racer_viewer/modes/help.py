@@ -1,4 +1,4 @@
-"""All keys, of everything."""
+"""The help screen: a list of all keys."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from racer_viewer.modes.screen import AppContext, Key, Screen
+from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.ui.bindings import BINDING_LABELS, Bindings, key_name
 from racer_viewer.ui.intents import Click, Command, Intent
 from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, draw_heading, draw_key_cap, key_cap_width, shade
 from racer_viewer.ui.theme import MARGIN, TEXT, Theme
+from racer_viewer.ui.views import Key
 
 if TYPE_CHECKING:
     import pygame
@@ -29,14 +30,14 @@ OVERLAYS = (
 )
 EVERYWHERE: tuple[Key, ...] = (
     ("F1 or H", "This list"),
-    ("F10", "Begin or end a film"),
+    ("F10", "Start / stop a film"),
     ("F11", "Full screen"),
     ("F12", "Screenshot"),
     ("Up Down", "Choose"),
     ("Left Right", "Change, or mark"),
     ("Enter or Space", "Accept"),
     ("Esc", "Back, or menu"),
-    ("Delete", "Take out of a list"),
+    ("Delete", "Delete from a list"),
 )
 GAMEPAD: tuple[Key, ...] = (
     ("Stick", "Steer, choose"),
@@ -47,25 +48,25 @@ GAMEPAD: tuple[Key, ...] = (
     ("Y", "Camera"),
     ("LB RB", "Rays, reward"),
 )
-SHOWN_KEYS = 2
-"""Of those that do the same."""
+MAX_KEYS = 2
+"""Maximum number of keys listed for a command."""
 ROW, TITLE_ROW, GROUP_GAP = 30, 34, 22
 """Heights at scale 1 [px]."""
-CAP_GAP, COLUMN_GAP, WIDEST_GAP = 10, 22, 72
+CAP_GAP, MIN_COLUMN_GAP, MAX_COLUMN_GAP = 10, 22, 72
 """Widths at scale 1 [px]."""
-SMALLER, SMALLEST = 0.95, 0.25
-"""Letters shrink by steps of this factor until all fits, to this part of their size at most."""
+SHRINK_STEP, MIN_SHRINK = 0.95, 0.25
+"""Factor by which text shrinks until everything fits, and its lower limit."""
 
 
 @dataclass(frozen=True)
-class Group:
-    """Keys that belong together."""
+class KeyGroup:
+    """A titled group of keys."""
 
     title: str
     keys: tuple[Key, ...]
 
     def widths(self, theme: Theme) -> tuple[int, int]:
-        """Of its keys, and of what they do [px]."""
+        """Return the widths of the keys and of their descriptions [px]."""
         words = [theme.width(does) for _, does in self.keys]
         return max(key_cap_width(theme, key) for key, _ in self.keys) + theme.px(CAP_GAP), max(words)
 
@@ -76,7 +77,7 @@ class Group:
         return theme.px(TITLE_ROW) + len(self.keys) * theme.px(ROW)
 
     def draw(self, surface: pygame.Surface, theme: Theme, x: int, y: int, caps: int) -> None:
-        """At a place, with so much room for its keys [px]."""
+        """Draw at (x, y), with `caps` pixels for the keys."""
         surface.blit(theme.text(self.title, TEXT, theme.palette.accent), (x, y))
         row = theme.px(ROW)
         for number, (key, does) in enumerate(self.keys):
@@ -86,44 +87,44 @@ class Group:
             surface.blit(text, (x + caps, centre - text.get_height() // 2))
 
 
-Column = tuple[Group, ...]
+KeyColumn = tuple[KeyGroup, ...]
 
 
 @dataclass(frozen=True)
 class HelpLayout:
-    """Where each group goes, and how much of it its keys take [px], in the letters of a theme."""
+    """Groups with their positions and the widths of their keys [px], and the theme they fit with."""
 
     theme: Theme
-    places: tuple[tuple[Group, int, int, int], ...]
+    groups: tuple[tuple[KeyGroup, int, int, int], ...]
 
 
-def columns_of(bindings: Bindings) -> tuple[Column, ...]:
-    """All that can be bound, each once, and what is the same for all."""
+def columns_of(bindings: Bindings) -> tuple[KeyColumn, ...]:
+    """Return all bindings, each once, and the fixed keys."""
     watching = [name for name in BINDING_LABELS if name not in (*DRIVING, *OVERLAYS, Command.MUTE)]
     return (
-        (Group("Driving", _bound(bindings, DRIVING)), Group("Gamepad", GAMEPAD)),
-        (Group("Overlays", _bound(bindings, OVERLAYS)),),
-        (Group("Watching and replays", _bound(bindings, watching)),),
-        (Group("Everywhere", (*EVERYWHERE, *_bound(bindings, [Command.MUTE]))),),
+        (KeyGroup("Driving", _bound(bindings, DRIVING)), KeyGroup("Gamepad", GAMEPAD)),
+        (KeyGroup("Overlays", _bound(bindings, OVERLAYS)),),
+        (KeyGroup("Watching and replays", _bound(bindings, watching)),),
+        (KeyGroup("Everywhere", (*EVERYWHERE, *_bound(bindings, [Command.MUTE]))),),
     )
 
 
 def _bound(bindings: Bindings, names: Iterable[str]) -> tuple[Key, ...]:
     return tuple(
-        (" or ".join(key_name(key).replace(" ", "") for key in bindings[name][:SHOWN_KEYS]), BINDING_LABELS[name])
+        (" or ".join(key_name(key).replace(" ", "") for key in bindings[name][:MAX_KEYS]), BINDING_LABELS[name])
         for name in names
     )
 
 
 class HelpScreen(Screen):
-    """Columns of keys by what they are for, as large as they fit."""
+    """Columns of keys, as large as they fit."""
 
     see_through = True
 
     def __init__(self, app: AppContext) -> None:
         super().__init__(app)
         self._layout: HelpLayout | None = None
-        self._laid_out_for: object = None
+        self._layout_key: object = None
 
     def keys(self) -> Sequence[Key]:
         return (("Esc", "back"),)
@@ -138,39 +139,39 @@ class HelpScreen(Screen):
         top = draw_heading(surface, theme, "Keys")
         left = theme.px(MARGIN * 3)
         right, bottom = surface.get_width() - left, surface.get_height() - theme.px(FOOTER_HEIGHT + MARGIN)
-        wanted = (left, top, right, bottom), theme, self.app.settings.bindings
-        if self._layout is None or self._laid_out_for != wanted:
-            self._layout, self._laid_out_for = laid_out(*wanted), wanted
-        for group, x, y, caps in self._layout.places:
+        key = (left, top, right, bottom), theme, self.app.settings.bindings
+        if self._layout is None or self._layout_key != key:
+            self._layout, self._layout_key = lay_out(*key), key
+        for group, x, y, caps in self._layout.groups:
             group.draw(surface, self._layout.theme, x, y, caps)
         draw_footer(surface, theme, self.keys())
 
 
-def laid_out(area: tuple[int, int, int, int], theme: Theme, bindings: Bindings) -> HelpLayout:
-    """Within left, top, right and bottom; with smaller letters than the theme's where all would not fit."""
+def lay_out(area: tuple[int, int, int, int], theme: Theme, bindings: Bindings) -> HelpLayout:
+    """Lay out all keys within (left, top, right, bottom), with smaller text than the theme's if necessary."""
     columns = columns_of(bindings)
     left, top, right, bottom = area
-    fitting, part = theme, 1.0
-    while part > SMALLEST and not _fits(fitting, columns, right - left, bottom - top):
-        part *= SMALLER
-        fitting = Theme(theme.scale * part, theme.palette)
+    fitting, shrink = theme, 1.0
+    while shrink > MIN_SHRINK and not _fits(fitting, columns, right - left, bottom - top):
+        shrink *= SHRINK_STEP
+        fitting = Theme(theme.scale * shrink, theme.palette)
     free = right - left - sum(_width(fitting, column) for column in columns)
-    gap = min(fitting.px(WIDEST_GAP), free // (len(columns) - 1))
-    places, x = [], left
+    gap = min(fitting.px(MAX_COLUMN_GAP), free // (len(columns) - 1))
+    groups, x = [], left
     for column in columns:
         y = top
         for group in column:
-            places.append((group, x, y, group.widths(fitting)[0]))
+            groups.append((group, x, y, group.widths(fitting)[0]))
             y += group.height(fitting) + fitting.px(GROUP_GAP)
         x += _width(fitting, column) + gap
-    return HelpLayout(fitting, tuple(places))
+    return HelpLayout(fitting, tuple(groups))
 
 
-def _width(theme: Theme, column: Column) -> int:
+def _width(theme: Theme, column: KeyColumn) -> int:
     return max(group.width(theme) for group in column)
 
 
-def _fits(theme: Theme, columns: Sequence[Column], width: int, height: int) -> bool:
-    wide = sum(_width(theme, column) for column in columns) + (len(columns) - 1) * theme.px(COLUMN_GAP)
+def _fits(theme: Theme, columns: Sequence[KeyColumn], width: int, height: int) -> bool:
+    wide = sum(_width(theme, column) for column in columns) + (len(columns) - 1) * theme.px(MIN_COLUMN_GAP)
     high = max(sum(group.height(theme) + theme.px(GROUP_GAP) for group in column) for column in columns)
     return wide <= width and high - theme.px(GROUP_GAP) <= height

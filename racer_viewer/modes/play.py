@@ -14,7 +14,7 @@ from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.race import ENDLESS, NO_ACTION, Entrant, RaceSetup, Restart, Tick
 from racer_viewer.modes.race_view import LiveRace, RaceView
 from racer_viewer.modes.results import ResultsScreen
-from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen, Screen
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
 from racer_viewer.replays import Trace, trace_replay
@@ -24,6 +24,7 @@ from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.paint import draw_centred
 from racer_viewer.ui.theme import TEXT_HUGE, TEXT_LARGE
+from racer_viewer.ui.views import Key, ListView
 
 if TYPE_CHECKING:
     import pygame
@@ -168,23 +169,18 @@ class PlayScreen(Screen):
         self.app.sound.play("record" if record is not None and lap.ticks < record.ticks else "lap")
 
 
-class PauseScreen(ListScreen):
+class PauseScreen(Screen):
     """Menu over a paused race."""
 
-    title = "Paused"
-    darkness = 150
-
     def __init__(self, app: AppContext, play: PlayScreen) -> None:
-        super().__init__(
-            app,
-            [
-                Button("Resume", on_press=app.pop),
-                Button("Restart", "From the start line", on_press=self._restart),
-                Button("Finish", "Show the results so far; you can save a replay there", on_press=self._finish),
-                Button("Settings", on_press=lambda: app.push(SettingsScreen(app))),
-                Button(app.leave_label, "Without saving a replay", on_press=app.leave_race),
-            ],
-        )
+        items = [
+            Button("Resume", on_press=app.pop),
+            Button("Restart", "From the start line", on_press=self._restart),
+            Button("Finish", "Show the results so far; you can save a replay there", on_press=self._finish),
+            Button("Settings", on_press=lambda: app.push(SettingsScreen(app))),
+            Button(app.leave_label, "Without saving a replay", on_press=app.leave_race),
+        ]
+        super().__init__(app, ListView("Paused", items, darkness=150))
         self._play = play
 
     def handle(self, intent: Intent) -> None:

@@ -12,7 +12,7 @@ from racer_env.errors import RacerError
 from racer_viewer.modes.controls import Action, PlaybackSpeed
 from racer_viewer.modes.drive import TIME_BUDGET, Drive
 from racer_viewer.modes.race import RaceSetup, Tick
-from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen, draw_keys
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.waiting import open_race
 from racer_viewer.paths import free_path
 from racer_viewer.render.camera import Camera, Insets, Mode
@@ -24,6 +24,7 @@ from racer_viewer.sound import car_sound
 from racer_viewer.ui.intents import Command, Drag, Intent, MouseMove, Scroll
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.paint import FOOTER_HEIGHT, STATUS_HEIGHT, ColouredWords, draw_status_line
+from racer_viewer.ui.views import Key, draw_keys
 
 if TYPE_CHECKING:
     import pygame

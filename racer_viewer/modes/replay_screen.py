@@ -13,7 +13,7 @@ import pygame
 
 from racer_env.engine import CAR, TICKS_PER_SECOND
 from racer_viewer.modes.race_view import RaceView
-from racer_viewer.modes.screen import AppContext, Key, Screen
+from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.waiting import WaitingScreen, open_safely, open_when_ready
 from racer_viewer.replays import (
     Comparison,
@@ -30,6 +30,7 @@ from racer_viewer.sound import car_sound
 from racer_viewer.timing import Stopwatch, TraceTimings, lap_time
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.timeline import PlayState, Timeline, TimelineMark
+from racer_viewer.ui.views import Key
 
 if TYPE_CHECKING:
     from racer_viewer.render.overlays.panel import History

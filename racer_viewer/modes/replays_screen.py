@@ -1,4 +1,4 @@
-"""Replays: the files that were kept, to be seen again one by one or beside each other."""
+"""Replays: a list of saved files, to be watched one by one or together."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from racer_viewer.modes.replay_screen import open_replays
-from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import MAX_COMPARED, ReplayFacts, ReplayFolder
 from racer_viewer.ui.intents import Command, Controls, Intent
-from racer_viewer.ui.item_list import Button, Column, Item, ItemList, Row
+from racer_viewer.ui.item_list import Button, Column, Item, Row
+from racer_viewer.ui.views import Key, ListView
 
 COLUMNS = (
     Column("Circuit", 2.2),
@@ -22,50 +23,44 @@ COLUMNS = (
     Column("Date", 1.8, right=True),
 )
 READING_TIME = 0.004
-"""For files, in one tick [s]."""
+"""Time budget for reading files per tick [s]."""
 NONE = "–"
 KEYS: tuple[Key, ...] = (
     ("Up Down", "choose"),
     ("Left Right", "mark"),
-    ("Enter", "see, with those that are marked"),
+    ("Enter", "watch, with marked ones"),
     ("Delete", "delete"),
     ("Esc", "back"),
     ("F1", "help"),
 )
 
 
-class ReplaysScreen(ListScreen):
-    """Newest first. They are read while the list is shown, a few in each tick."""
-
-    title = "Replays"
-    list_width = 0
+class ReplaysScreen(Screen):
+    """Replay files, newest first. They are read while the list is shown, a few in each tick."""
 
     def __init__(self, app: AppContext) -> None:
-        super().__init__(app)
+        super().__init__(app, ListView("Replays", columns=COLUMNS, subtitle=self._subtitle, width=0))
         self._folder = ReplayFolder(app.data / "replays")
         self._marked: list[Path] = []
         self._rows: dict[Path, Row] = {}
-        self.list = ItemList((), COLUMNS)
         self._fill()
 
-    @property
-    def subtitle(self) -> str:
+    def _subtitle(self) -> str:
         if self._marked:
-            return f"{len(self._marked)} marked: Enter shows them together"
-        return f"Kept in {self._folder.folder}"
+            return f"{len(self._marked)} marked: Enter plays them together"
+        return f"Saved in {self._folder.folder}"
 
     def keys(self) -> Sequence[Key]:
         return KEYS if self._rows else KEYS[-2:]
 
-    def on_show(self) -> None:
-        """Perhaps again, and something was kept meanwhile."""
+    def refresh(self) -> None:
         self._folder.refresh()
         self._fill()
 
     def handle(self, intent: Intent) -> None:
         path = self._path()
         if intent == Command.DELETE and path is not None:
-            self._ask(path)
+            self._confirm_delete(path)
         else:
             super().handle(intent)
 
@@ -79,12 +74,13 @@ class ReplaysScreen(ListScreen):
         self._marked = [path for path in self._marked if path in self._rows]
         for path in paths:
             self._describe(path)
-        nothing = "None yet: Save replay after a race keeps one, and so does"
-        empty: Sequence[Item] = [Button(f"{nothing} {self.app.key_label(Command.KEEP)} while you watch", enabled=False)]
+        key = self.app.key_label(Command.KEEP)
+        text = f"No replays yet: choose Save replay after a race, or press {key} while you watch"
+        empty: Sequence[Item] = [Button(text, enabled=False)]
         self.list.items = list(self._rows.values()) or list(empty)
 
     def _describe(self, path: Path) -> None:
-        """What the row of a file says, as far as it is known."""
+        """Fill the row of a file with what is known so far."""
         row, facts = self._rows[path], self._folder.facts(path)
         row.on_press, row.on_mark = partial(self._open, path), partial(self._mark, path)
         row.marked = path in self._marked if isinstance(facts, ReplayFacts) else None
@@ -96,7 +92,7 @@ class ReplaysScreen(ListScreen):
             row.label, row.cells, row.hint = path.name, (facts,), f"{path.name}: {facts}"
 
     def _path(self) -> Path | None:
-        """Of the chosen file."""
+        """Return the path of the selected file."""
         return next((path for path, row in self._rows.items() if row is self.list.item), None)
 
     def _mark(self, path: Path, on: bool) -> None:
@@ -109,26 +105,26 @@ class ReplaysScreen(ListScreen):
             self.app.notify(f"At most {MAX_COMPARED} at a time")
 
     def _open(self, path: Path) -> None:
-        """This one, and beside it those that are marked."""
+        """Open this replay together with the marked ones."""
         open_replays(self.app, [path, *(other for other in self._marked if other != path)])
 
-    def _ask(self, path: Path) -> None:
+    def _confirm_delete(self, path: Path) -> None:
         def delete() -> None:
             self.app.pop()
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 self.app.notify(f"{path} cannot be deleted: {error.strerror or error}")
-            self.on_show()
+            self.refresh()
 
-        text = f"{path}\nIt cannot be brought back."
-        buttons = [Button("Keep it", on_press=self.app.pop), Button("Delete it", on_press=delete)]
+        text = f"{path}\nThis cannot be undone."
+        buttons = [Button("Cancel", on_press=self.app.pop), Button("Delete", on_press=delete)]
         self.app.push(MessageScreen(self.app, "Delete this replay?", text, buttons))
 
 
 def _cells(facts: ReplayFacts) -> tuple[str, ...]:
     return (
-        facts.driver or "Nobody",
+        facts.driver or "Unknown",
         NONE if facts.best_lap is None else lap_time(facts.best_lap),
         str(facts.laps),
         lap_time(facts.ticks),

@@ -11,49 +11,44 @@ from racer_env.errors import RacerError
 from racer_viewer.modes.circuits import MEDALS
 from racer_viewer.modes.race import RaceSetup, Tick
 from racer_viewer.modes.race_view import save_to_replays
-from racer_viewer.modes.screen import AppContext, ListScreen
+from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.replays.records import medal_for
 from racer_viewer.timing import LapTime, lap_time
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL
+from racer_viewer.ui.views import ListView
 
 MAX_LAPS_SHOWN = 8
 NEW_RECORD = "new record on this circuit"
 
 
-class ResultsScreen(ListScreen):
+class ResultsScreen(Screen):
     """Results over the finished race.
 
     last: last tick of the race.
     restart: starts the race again.
     """
 
-    title = "Results"
-    darkness = 215
-
     def __init__(self, app: AppContext, setup: RaceSetup, last: Tick, restart: Callable[[], None]) -> None:
         self._last, self._restart = last, restart
         self._replay = last.followed.replay()
         self.is_record = setup.entrants[0].agent is None and self._enter_record(app)
+        items = [
+            Button("Race again", "From the start line, same opponents", on_press=self._race_again),
+            Button("Save replay", "As a file, to watch or to share", on_press=self._save),
+            Button(app.leave_label, on_press=app.leave_race),
+        ]
+        circuit = last.followed.circuit
         super().__init__(
-            app,
-            [
-                Button("Race again", "From the start line, same opponents", on_press=self._race_again),
-                Button("Save replay", "As a file, to watch or to share", on_press=self._save),
-                Button(app.leave_label, on_press=app.leave_race),
-            ],
+            app, ListView("Results", items, subtitle=circuit, darkness=215, draw_beside=self._draw_results)
         )
         if self.is_record:
             app.sound.play("record")
 
-    @property
-    def subtitle(self) -> str:
-        return self._last.followed.circuit
-
     def back(self) -> None:
         self.app.leave_race()
 
-    def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
+    def _draw_results(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         theme = self.app.theme
         left = area.right + theme.px(40)
         width = surface.get_width() - left - theme.px(24)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pygame
 
-from racer_viewer.modes.screen import AppContext, Key, MessageScreen, Screen
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.paint import BAR_WIDTH, draw_centred, draw_footer, draw_progress_bar, shade
 from racer_viewer.ui.theme import TEXT, TEXT_LARGE
+from racer_viewer.ui.views import Key
 
 if TYPE_CHECKING:
     from racer_viewer.modes.drive import Drive

@@ -28,13 +28,14 @@ from racer_viewer.modes.race import (
     Tick,
 )
 from racer_viewer.modes.race_view import LiveRace, RaceView, save_to_replays
-from racer_viewer.modes.screen import AppContext, Key, ListScreen, MessageScreen, Screen
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Choice, Item, toggle
 from racer_viewer.ui.paint import ColouredWords
 from racer_viewer.ui.theme import Palette
+from racer_viewer.ui.views import Key, ListView
 
 if TYPE_CHECKING:
     import pygame
@@ -235,6 +236,11 @@ class WatchScreen(Screen):
         self._wanted_circuit = circuit
         self.live.reopen(replace(self.setup, circuit=circuit))
 
+    def add_model(self, path: Path) -> bool:
+        """Let a dropped model join the race."""
+        self.join(path)
+        return True
+
     def join(self, path: Path) -> None:
         """Add a model to the race."""
         if len(self.setup.entrants) >= MAX_CARS:
@@ -330,11 +336,8 @@ class _Rate:
             self._requested, self._driven, self._since = 0, 0, now
 
 
-class WatchMenu(ListScreen):
+class WatchMenu(Screen):
     """Menu over a paused race: everything that can be done while watching, without the keyboard."""
-
-    title = "Watch"
-    darkness = 150
 
     def __init__(self, app: AppContext, watch: WatchScreen) -> None:
         self._watch = watch
@@ -349,11 +352,8 @@ class WatchMenu(ListScreen):
             options=list(names.values()),
             chosen=self._here,
         )
-        super().__init__(app, self._items(app, watch))
-
-    @property
-    def subtitle(self) -> str:
-        return ", ".join(entrant.name for entrant in self._watch.setup.entrants)
+        drivers = ", ".join(entrant.name for entrant in watch.setup.entrants)
+        super().__init__(app, ListView("Watch", self._items(app, watch), subtitle=drivers, darkness=150))
 
     def back(self) -> None:
         """Resume, on another circuit if one was chosen."""

@@ -249,7 +249,7 @@ def test_leaving_the_road_makes_the_film(person: Person) -> None:
     person.frames(4)
     person.press("escape")
     frames = len(clip_of(person))
-    person.choose("To the menu")
+    person.choose("Main menu")
     person.frames(2)
     path = wait_for_film(person)
     person.top(MenuScreen)

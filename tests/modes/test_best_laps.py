@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from racer_viewer.modes.train.end import TrainEndScreen
-from racer_viewer.modes.train.panels import words_of
+from racer_viewer.modes.train.panels import status_words
 from racer_viewer.modes.train.run_facts import best_policy, fastest_laps, lap_words
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
@@ -56,9 +56,9 @@ def test_a_faster_lap_of_another_policy_is_not_taken_for_that_of_the_one_that_is
     folder = make_story(person.data, "told", lines)
     open_run(person.app.context, folder)
     train = person.until_top(TrainScreen)
-    assert "fastest lap 6.50 s, best policy 7.25 s" in [words for words, _ in words_of(train)]
+    assert "fastest lap 6.50 s, best policy 7.25 s" in [words for words, _ in status_words(train)]
     end = TrainEndScreen(person.app.context, train)
-    assert "best policy after 100k steps: 7.25 s; fastest lap 6.50 s" in end.subtitle
+    assert "best policy after 100k steps: 7.25 s; fastest lap 6.50 s" in end.content.subtitle
     assert end.list.items[0].hint == "You against its best policy, after 100k steps"
     person.app.context.pop()
     runs = RunsScreen(person.app.context)

@@ -13,7 +13,7 @@ from racer_env.assets import assets_folder
 from racer_env.engine import Config, Start, circuits
 from racer_viewer.agents import models_folder
 from racer_viewer.modes import circuits as known
-from racer_viewer.modes.choose import ChooseAgentScreen, ChooseScreen
+from racer_viewer.modes.choose import PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import MessageScreen
@@ -28,7 +28,7 @@ CHAMPION = models_folder() / "champion.zip"
 @pytest.fixture(autouse=True)
 def _no_circuits_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in an app that was just started."""
-    monkeypatch.setattr(known, "_own_circuits", {})
+    monkeypatch.setattr(known, "user_circuits", {})
 
 
 @pytest.fixture
@@ -91,11 +91,11 @@ def test_a_model_can_be_dropped_on_every_screen(person: Person) -> None:
 
 
 def test_a_model_dropped_before_the_engine_is_ready_is_opened_as_soon_as_it_is(person: Person) -> None:
-    room = person.app.context.warmup
-    room.done = 0.5
+    warmup = person.app.context.warmup
+    warmup.done = 0.5
     drop(person, CHAMPION)
     person.top(WaitingScreen)
-    room.done = 1.0
+    warmup.done = 1.0
     person.frames(2)
     person.top(WatchScreen)
 
@@ -117,18 +117,18 @@ def test_a_replay_is_driven_again(person: Person, tmp_path: Path) -> None:
 
 def test_a_circuit_can_be_chosen_from_then_on(person: Person, circuit_file: Path) -> None:
     drop(person, circuit_file)
-    assert "My ring is among the circuits now" in person.app.context.notice
+    assert "Circuit My ring added" in person.app.context.notice
     person.choose("Play")
-    screen = person.top(ChooseScreen)
-    assert screen.circuit.name == "My ring"
+    screen = person.top(PlaySetupScreen)
+    assert screen.picker.circuit.name == "My ring"
     person.go_to("Circuit")
     names = []
     for _ in range(len(circuits()) + 2):
-        names.append(screen.circuit.name)
+        names.append(screen.picker.circuit.name)
         person.press("left")
     assert names == ["My ring", *(circuit.name for circuit in reversed(circuits())), names[-1]]
     assert names[-1].startswith("Random")
-    assert screen.circuit.name == "My ring"
+    assert screen.picker.circuit.name == "My ring"
     person.choose("Start")
     circuit = person.top(PlayScreen).view.after.track.circuit
     assert circuit is not None
@@ -138,9 +138,9 @@ def test_a_circuit_can_be_chosen_from_then_on(person: Person, circuit_file: Path
 def test_a_list_that_is_open_has_a_dropped_circuit_at_once(person: Person, circuit_file: Path) -> None:
     person.choose("Watch")
     drop(person, circuit_file)
-    screen = person.top(ChooseAgentScreen)
-    assert screen.circuit.name == "My ring"
-    assert screen.where == str(circuit_file)
+    screen = person.top(WatchSetupScreen)
+    assert screen.picker.circuit.name == "My ring"
+    assert screen.picker.circuit_id == str(circuit_file)
 
 
 def test_models_are_watched_on_a_dropped_circuit(person: Person, circuit_file: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_dropped_circuit_whose_file_is_gone_is_no_longer_offered(person: Perso
     circuit_file.unlink()
     person.choose("Play")
     person.frames(2)
-    assert person.top(ChooseScreen).circuit == circuits()[0]
+    assert person.top(PlaySetupScreen).picker.circuit == circuits()[0]
 
 
 def test_a_folder_is_refused_with_what_could_be_dropped_instead(person: Person, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_folder_is_refused_with_what_could_be_dropped_instead(person: Person, 
 
 
 def test_a_file_that_is_gone_is_refused(person: Person, tmp_path: Path) -> None:
-    assert "is not there" in refused(person, tmp_path / "gone.zip")
+    assert "does not exist" in refused(person, tmp_path / "gone.zip")
 
 
 def test_files_of_other_kinds_are_refused(person: Person, tmp_path: Path) -> None:

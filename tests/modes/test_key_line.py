@@ -5,9 +5,10 @@ import pytest
 from racer_viewer.app.window import MIN_SIZE
 from racer_viewer.modes.drive import open_drive
 from racer_viewer.modes.race import Entrant, RaceSetup
-from racer_viewer.modes.screen import ALL_KEYS, MENU_KEYS, fitting_keys
+from racer_viewer.modes.screen import MENU_KEYS
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.ui.theme import ORDINARY, Theme, fitting_scale
+from racer_viewer.ui.views import ALL_KEYS, fitting_keys
 from tests.modes.person import Person
 
 MANY = [("Esc", "menu"), *((str(number), "something") for number in range(20))]

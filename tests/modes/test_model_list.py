@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from racer_env.engine import load_circuit
 from racer_viewer.agents import bundled_models, load_agent, models_folder
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes import models
-from racer_viewer.modes.choose import ChooseAgentScreen, ChooseScreen, OpponentsScreen
+from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.models import known_models, trained_on
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.screen import MessageScreen
@@ -27,8 +26,6 @@ from racer_viewer.training.evaluation import evaluate
 from racer_viewer.ui.item_list import Row
 from tests.modes.person import Person
 
-LIMIT = 60.0
-"""For whatever is waited for [s]."""
 FIVE_MINUTES = 300.0
 
 
@@ -44,26 +41,15 @@ def make_run(data: Path, run: str, name: str, source: str = "learning-5-clean", 
     return model
 
 
-def open_list(person: Person) -> ChooseAgentScreen:
+def open_list(person: Person) -> WatchSetupScreen:
     person.choose("Watch")
     person.frames()
-    return person.top(ChooseAgentScreen)
+    return person.top(WatchSetupScreen)
 
 
-def row(screen: ChooseAgentScreen, label: str) -> Row:
+def row(screen: WatchSetupScreen, label: str) -> Row:
     (found,) = [item for item in screen.list.items if isinstance(item, Row) and item.label == label]
     return found
-
-
-def wait_for(person: Person, screen: ChooseAgentScreen, condition: Callable[[], bool]) -> None:
-    """Frame by frame, with time for the thread between them."""
-    until = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < until, [item.label for item in screen.list.items]
-        person.frames()
-        thread = screen._times._thread
-        assert thread is not None
-        thread.join(0.05)
 
 
 def names(person: Person) -> list[str]:
@@ -87,7 +73,7 @@ def test_what_a_run_saves_on_its_way_is_listed_only_while_there_is_nothing_bette
     make_run(tmp_path, "going", "going_8192_steps")
     make_run(tmp_path, "done", "done_4096_steps", age=FIVE_MINUTES)
     make_run(tmp_path, "done", "done", age=FIVE_MINUTES)
-    listed = [model.name for model in known_models(tmp_path) if model.of != "bundled"]
+    listed = [model.name for model in known_models(tmp_path) if model.origin != "bundled"]
     assert listed == ["going_8192_steps", "done"]
 
 
@@ -97,7 +83,7 @@ def test_a_row_tells_algorithm_training_and_date(person: Person) -> None:
     (model.parent / "config.json").write_text(config.to_json(), encoding="utf-8")
     os.utime(model, (1_700_000_000, 1_700_000_000))
     screen = open_list(person)
-    wait_for(person, screen, lambda: row(screen, "mine").cells[0] == "SAC")
+    person.until(lambda: row(screen, "mine").cells[0] == "SAC", "the list")
     assert row(screen, "mine").cells[1] == "Speedway + 2 random"
     assert row(screen, "mine").cells[3] == "2023-11-14"
     assert "run mine: mine.zip · 683,264 steps" in row(screen, "mine").hint
@@ -117,7 +103,7 @@ def test_a_run_with_a_lost_or_damaged_config_is_listed_all_the_same(tmp_path: Pa
 def test_lap_times_are_those_of_an_evaluation_and_the_chosen_model_is_driven_first(person: Person) -> None:
     screen = open_list(person)
     person.go_to("specialist-track-01")
-    wait_for(person, screen, lambda: row(screen, "specialist-track-01").cells[2] not in ("…", ""))
+    person.until(lambda: row(screen, "specialist-track-01").cells[2] not in ("…", ""), "the list")
     waiting = [item for item in screen.list.items if isinstance(item, Row) and item.cells[2] == "…"]
     assert len(waiting) >= 5
     agent = load_agent("specialist-track-01")
@@ -131,7 +117,7 @@ def test_a_lap_that_was_not_clean_has_a_sign_and_one_that_never_ended_is_said(
 ) -> None:
     only_bundled(monkeypatch, "learning-1-crashes", "learning-4-fast")
     screen = open_list(person)
-    wait_for(person, screen, lambda: not screen._times.going)
+    person.until(lambda: not screen.timer.running, "the list")
     person.frames()
     assert row(screen, "learning-1-crashes").cells[2] == "no lap"
     assert row(screen, "learning-4-fast").cells[2] == "* 8.70 / 7.07"
@@ -140,18 +126,20 @@ def test_a_lap_that_was_not_clean_has_a_sign_and_one_that_never_ended_is_said(
 def test_times_are_kept_by_what_drives_where_and_not_by_name(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     only_bundled(monkeypatch, "learning-4-fast")
     driven = count_drives(monkeypatch)
-    wait_for(person, screen := open_list(person), lambda: not screen._times.going)
+    screen = open_list(person)
+    person.until(lambda: not screen.timer.running, "the lap times")
     assert len(driven) == 1
     person.press("escape")
     make_run(person.data, "copy", "other-name", "learning-4-fast")
-    wait_for(person, screen := open_list(person), lambda: not screen._times.going)
+    screen = open_list(person)
+    person.until(lambda: not screen.timer.running, "the lap times")
     person.frames()
     assert len(driven) == 1
     assert row(screen, "learning-4-fast").cells[2] == row(screen, "other-name").cells[2] == "* 8.70 / 7.07"
     person.press("up")
     person.go_to("Circuit")
     person.press("right")
-    wait_for(person, screen, lambda: not screen._times.going)
+    person.until(lambda: not screen.timer.running, "the list")
     assert len(driven) == 2
     person.frames()
     assert row(screen, "other-name").cells[2] not in ("* 8.70 / 7.07", "…")
@@ -162,9 +150,10 @@ def test_a_damaged_file_of_times_only_costs_another_drive(
     person: Person, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
     only_bundled(monkeypatch, "learning-4-fast")
-    file = person.data / models.FILE_NAME
+    file = person.data / models.CACHE_FILE
     file.write_bytes(content)
-    wait_for(person, screen := open_list(person), lambda: not screen._times.going)
+    screen = open_list(person)
+    person.until(lambda: not screen.timer.running, "the lap times")
     person.frames()
     assert row(screen, "learning-4-fast").cells[2] == "* 8.70 / 7.07"
     assert len(json.loads(file.read_bytes())) == 1
@@ -174,8 +163,9 @@ def test_a_file_of_times_that_cannot_be_written_is_no_reason_to_complain(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_bundled(monkeypatch, "learning-4-fast")
-    (person.data / models.FILE_NAME).mkdir()
-    wait_for(person, screen := open_list(person), lambda: not screen._times.going)
+    (person.data / models.CACHE_FILE).mkdir()
+    screen = open_list(person)
+    person.until(lambda: not screen.timer.running, "the lap times")
     person.frames()
     assert row(screen, "learning-4-fast").cells[2] == "* 8.70 / 7.07"
     assert not person.app.context.notice
@@ -183,21 +173,15 @@ def test_a_file_of_times_that_cannot_be_written_is_no_reason_to_complain(
 
 def test_the_thread_ends_with_the_screen_and_rests_while_another_one_is_on_top(person: Person) -> None:
     screen = open_list(person)
-    first = screen._times._thread
-    assert first is not None
     person.choose("champion")
     person.top(WatchScreen)
-    first.join(LIMIT)
-    assert not first.is_alive()
-    person.app.context.pop_to(ChooseAgentScreen)
-    second = screen._times._thread
-    assert second is not None
-    assert second.is_alive()
+    person.until(lambda: not screen.timer.alive, "the thread to end")
+    person.app.context.pop_to(WatchSetupScreen)
+    assert screen.timer.alive
     person.press("escape")
     person.top(MenuScreen)
-    second.join(LIMIT)
-    assert not second.is_alive()
-    assert len(screen._times.known) < len(bundled_models()) or screen._times.going
+    person.until(lambda: not screen.timer.alive, "the thread to end")
+    assert len(screen.timer.facts) < len(bundled_models()) or screen.timer.running
 
 
 def test_marked_models_are_watched_together_with_the_chosen_one_first(person: Person) -> None:
@@ -212,7 +196,7 @@ def test_marked_models_are_watched_together_with_the_chosen_one_first(person: Pe
     person.press("return")
     watch = person.top(WatchScreen)
     assert [each.name for each in watch.setup.entrants] == ["learning-5-clean", "learning-3-slow", "learning-4-fast"]
-    person.app.context.pop_to(ChooseAgentScreen)
+    person.app.context.pop_to(WatchSetupScreen)
     assert row(screen, "learning-3-slow").marked
     person.go_to("learning-4-fast")
     person.press("return")
@@ -238,13 +222,13 @@ def test_a_broken_model_says_why_in_its_hint_and_on_screen(person: Person) -> No
     screen = open_list(person)
     person.go_to("champion")
     person.press("right")
-    wait_for(person, screen, lambda: row(screen, "broken").cells[2] == "cannot drive")
+    person.until(lambda: row(screen, "broken").cells[2] == "cannot drive", "the list")
     assert row(screen, "broken").hint.startswith("broken.zip: is not a zip file")
     assert row(screen, "broken").marked is None
     person.choose("broken")
     assert "broken.zip" in person.top(MessageScreen).text
     person.press("return")
-    person.top(ChooseAgentScreen)
+    person.top(WatchSetupScreen)
 
 
 def test_models_of_the_same_name_stay_apart_here_and_among_opponents(person: Person) -> None:
@@ -254,13 +238,13 @@ def test_models_of_the_same_name_stay_apart_here_and_among_opponents(person: Per
     assert names(person)[0] == "champion"
     assert names(person)[-3:] == ["second/twin", "first/twin", "third/champion"]
     person.choose("Play")
-    person.choose("Against")
+    person.choose("Opponents")
     person.top(OpponentsScreen)
     person.choose("first/twin")
     person.choose("third/champion")
     person.press("escape")
     assert person.app.context.settings.opponents == ("first/twin", "third/champion")
-    assert person.top(ChooseScreen).list.items[-1].value == "first/twin, third/champion"
+    assert person.top(PlaySetupScreen).list.items[-1].value == "first/twin, third/champion"
     person.choose("Start")
     play = person.top(PlayScreen)
     assert [each.agent.info.path for each in play.race.entrants if each.agent] == [
@@ -273,15 +257,15 @@ def test_settings_that_remember_bare_names_still_mean_the_same_models(person: Pe
     make_run(person.data, "night", "night_best")
     person.app.context.change(opponents=("night_best", "champion", "gone"))
     person.choose("Play")
-    assert person.top(ChooseScreen).list.items[-1].value == "night_best, champion"
-    person.choose("Against")
+    assert person.top(PlaySetupScreen).list.items[-1].value == "night_best, champion"
+    person.choose("Opponents")
     person.choose("champion")
     assert person.app.context.settings.opponents == ("night/night_best",)
 
 
 def test_an_eighth_opponent_is_not_switched_on(person: Person) -> None:
     person.choose("Play")
-    person.choose("Against")
+    person.choose("Opponents")
     screen = person.top(OpponentsScreen)
     person.press(*["return", "down"] * 8)
     assert [item.value for item in screen.list.items[:8]] == ["on"] * 7 + ["off"]
@@ -290,17 +274,17 @@ def test_an_eighth_opponent_is_not_switched_on(person: Person) -> None:
 
 def test_a_random_circuit_is_another_one_each_time_and_is_remembered(person: Person) -> None:
     person.choose("Play")
-    screen = person.top(ChooseScreen)
+    screen = person.top(PlaySetupScreen)
     person.go_to("Circuit")
     person.press("left")
-    first = screen.circuit
+    first = screen.picker.circuit
     assert person.app.context.settings.circuit == first.id == f"random:{first.name.removeprefix('Random ')}"
     person.press("right", "left")
-    assert screen.circuit != first
-    second = screen.circuit
+    assert screen.picker.circuit != first
+    second = screen.picker.circuit
     person.press("escape")
     person.choose("Play")
-    assert person.top(ChooseScreen).circuit == second
+    assert person.top(PlaySetupScreen).picker.circuit == second
     person.choose("Start")
     assert person.top(PlayScreen).view.after.track.circuit == second
 
@@ -308,7 +292,7 @@ def test_a_random_circuit_is_another_one_each_time_and_is_remembered(person: Per
 @pytest.mark.slow
 def test_the_list_and_watching_load_neither_torch_nor_stable_baselines(tmp_path: Path) -> None:
     program = f"""
-import os, sys, time
+import os, sys
 os.environ.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy")
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from pathlib import Path
@@ -317,10 +301,7 @@ person = Person(Path({str(tmp_path)!r}))
 person.choose("Watch")
 screen = person.app.context.top
 person.press("down")
-until = time.monotonic() + {LIMIT}
-while screen.list.item.cells[2] in ("", "…") and time.monotonic() < until:
-    person.frames()
-    screen._times._thread.join(0.05)
+person.until(lambda: screen.list.item.cells[2] not in ("", "…"), "the lap times")
 print(screen.list.item.cells[2])
 person.press("return")
 person.frames(10)

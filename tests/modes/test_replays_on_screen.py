@@ -318,7 +318,7 @@ def test_laps_and_walls_are_marked_on_the_timeline(person: Person) -> None:
 
 @pytest.mark.parametrize("size", [(960, 540), (1920, 1080)])
 def test_neither_keys_nor_panels_cover_the_timeline(person: Person, size: tuple[int, int]) -> None:
-    person.app._window.size = size
+    person.app.window.size = size
     person.frames()
     screen = seen(person, traced(), traced(0.5, "Bob"))
     top = size[1] - screen.timeline.height(person.app.context.theme)
@@ -382,7 +382,7 @@ def test_the_list_has_the_newest_first_with_its_figures_and_damaged_ones_with_th
     best = f"{min(run().laps) / TICKS_PER_SECOND:.2f}"
     date = f"{run().date.astimezone():%Y-%m-%d %H:%M}"
     assert (old.label, *old.cells) == ("Circuit", "Anna", best, str(len(run().laps)), "28.33", date)
-    assert (new.label, *new.cells[:4]) == ("Speedway", "Nobody", "–", "0", "5.00")
+    assert (new.label, *new.cells[:4]) == ("Speedway", "Unknown", "–", "0", "5.00")
     assert (damaged.label, damaged.cells) == ("broken.racer", ("is damaged or truncated",))
     assert damaged.marked is None
     person.press("down", "right", "return")
@@ -403,7 +403,7 @@ def test_those_that_are_marked_are_seen_with_the_chosen_one_first(person: Person
     opened = person.top(ReplayScreen)
     assert [trace.replay.driver for trace in opened.traces] == ["No. 1", "No. 0", "No. 2"]
     person.press("escape")
-    assert "2 marked" in screen.subtitle
+    assert "2 marked" in screen.content.subtitle
     person.press("right", *["down", "right"] * 7)
     assert [item.marked for item in screen.list.items] == [  # type: ignore[attr-defined]
         True, True, False, True, True, True, True, True, True,
@@ -419,15 +419,15 @@ def test_a_replay_is_deleted_when_that_is_confirmed(person: Person) -> None:
     first, second = kept(person, run(300), "first", age=1), kept(person, run(300), "second", age=2)
     person.choose("Replays")
     person.press("down", "delete")
-    person.choose("Keep it")
+    person.choose("Cancel")
     assert second.exists()
     person.press("delete")
-    person.choose("Delete it")
+    person.choose("Delete")
     assert not second.exists()
     assert first.exists()
     assert len(person.top(ReplaysScreen).list.items) == 1
     person.press("delete")
-    person.choose("Delete it")
+    person.choose("Delete")
     (nothing,) = person.top(ReplaysScreen).list.items
     assert "Save replay after a race" in nothing.label
     assert not nothing.enabled

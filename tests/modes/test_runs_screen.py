@@ -34,7 +34,7 @@ def labels(screen: RunsScreen) -> list[str]:
 
 
 def test_without_runs_it_says_how_to_make_one(person: Person) -> None:
-    assert labels(runs(person)) == ["None yet: Train starts one"]
+    assert labels(runs(person)) == ["No runs yet: Train starts one"]
 
 
 def test_runs_are_listed_with_their_figures_and_damaged_ones_with_their_reason(person: Person) -> None:
@@ -66,7 +66,7 @@ def test_an_export_is_made_behind_the_window_and_what_came_of_it_is_told(
         go.wait(60.0)
         raise RacerError(f"{folder.name} has nothing to give away")
 
-    monkeypatch.setattr(runs_screen, "_export", export)
+    monkeypatch.setattr(runs_screen, "export_best", export)
     make_run(person.data, "good")
     runs(person)
     person.press("k")
@@ -82,13 +82,13 @@ def test_a_run_is_deleted_only_when_asked_twice(person: Person) -> None:
     runs(person)
     person.press("delete")
     person.top(MessageScreen)
-    person.choose("Keep it")
+    person.choose("Cancel")
     assert folder.is_dir()
     person.press("delete")
     person.choose("Delete")
     person.until(lambda: not folder.exists(), "the run to be gone")
     screen = person.top(RunsScreen)
-    person.until(lambda: labels(screen) == ["None yet: Train starts one"], "the list to know")
+    person.until(lambda: labels(screen) == ["No runs yet: Train starts one"], "the list to know")
 
 
 def test_marked_runs_are_compared_with_the_one_that_is_opened(person: Person) -> None:
@@ -117,7 +117,7 @@ def test_a_learner_that_does_not_answer_holds_up_no_picture(person: Person, monk
     screen = RunsScreen(person.app.context)
     person.app.context.push(screen)
     person.frames(3)
-    assert labels(screen) == ["Looking for runs"]
+    assert labels(screen) == ["Reading runs"]
     open_run(person.app.context, make_run(person.data, "two"), [person.data / "runs" / "one"])
     train = person.until_top(TrainScreen)
     person.frames(3)
@@ -146,9 +146,9 @@ def test_a_run_that_has_all_its_steps_is_asked_for_how_many_more(
     person.go_to("finished")
     person.press("r")
     offered = [item.label for item in person.top(MoreStepsScreen).list.items]
-    assert offered[0] == "100,000 steps more"
-    assert offered[3] == "As many again: 16,000 steps"
-    person.choose("300,000 steps more")
+    assert offered[0] == "100,000 more steps"
+    assert offered[3] == "16,000 more steps, as many as before"
+    person.choose("300,000 more steps")
     person.until_top(MessageScreen)
     assert asked == [None, 16_384 + 300_000]
 
@@ -166,7 +166,7 @@ def test_a_run_is_not_compared_with_itself(person: Person) -> None:
     train = person.until_top(TrainScreen)
     train.compare_with(folder)
     assert train.compared_folders == []
-    for name, left in (("other", "There is no other run to compare with"), ("third", "other")):
+    for name, left in (("other", "No other run to compare with"), ("third", "other")):
         person.press("escape")
         person.top(TrainMenu)
         person.choose("Compare with")

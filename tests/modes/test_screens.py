@@ -6,7 +6,7 @@ import pygame
 import pytest
 
 from racer_viewer.app.menu import MenuScreen
-from racer_viewer.modes.choose import ChooseAgentScreen, ChooseScreen, OpponentsScreen
+from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.play import PauseScreen, PlayScreen
 from racer_viewer.modes.records_screen import RecordsScreen
@@ -21,8 +21,8 @@ from racer_viewer.render.overlays import lap_time
 from tests.modes.person import Person
 
 ENTRIES: dict[str, type[Screen]] = {
-    "Play": ChooseScreen,
-    "Watch": ChooseAgentScreen,
+    "Play": PlaySetupScreen,
+    "Watch": WatchSetupScreen,
     "Train": TrainSetupScreen,
     "Replays": ReplaysScreen,
     "Records": RecordsScreen,
@@ -67,7 +67,7 @@ def test_the_mouse_alone_gets_to_a_race_and_back(person: Person) -> None:
     person.frames(2)
     person.top(MenuScreen)
     person.click_item("Play")
-    screen = person.top(ChooseScreen)
+    screen = person.top(PlaySetupScreen)
     person.frames()
     person.point_at_item("Start")
     assert screen.list.item is screen.list.find("Start")
@@ -82,7 +82,7 @@ def test_the_mouse_alone_gets_to_a_race_and_back(person: Person) -> None:
 
 def test_a_gamepad_alone_gets_to_a_race_and_back(person: Person) -> None:
     person.pad(pygame.CONTROLLER_BUTTON_A)
-    person.top(ChooseScreen)
+    person.top(PlaySetupScreen)
     person.pad(pygame.CONTROLLER_BUTTON_A)
     person.top(PlayScreen)
     person.pad(pygame.CONTROLLER_BUTTON_START)
@@ -97,12 +97,12 @@ def test_a_gamepad_alone_gets_to_a_race_and_back(person: Person) -> None:
 
 def test_opponents_are_chosen_and_remembered(person: Person) -> None:
     person.choose("Play")
-    person.choose("Against")
+    person.choose("Opponents")
     screen = person.top(OpponentsScreen)
     assert screen.list.items[0].label == "champion"
     person.press("return", "escape")
     assert person.app.context.settings.opponents == ("champion",)
-    against = person.top(ChooseScreen).list.items[-1]
+    against = person.top(PlaySetupScreen).list.items[-1]
     assert against.value == "champion"
     person.choose("Start")
     play = person.top(PlayScreen)
@@ -125,7 +125,7 @@ def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Per
     person.choose("Save replay")
     (saved,) = (person.data / "replays").glob("*.racer")
     assert "Saved as" in person.app.context.notice
-    person.choose("To the menu")
+    person.choose("Main menu")
     person.choose("Replays")
     assert person.top(ReplaysScreen).list.items[0].hint == saved.name
     person.press("return")
@@ -138,7 +138,7 @@ def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Per
     person.press("down", "return")
     person.top(ReplayScreen)
     person.press("escape", "delete")
-    person.choose("Take it out")
+    person.choose("Delete")
     assert not person.top(RecordsScreen).list.items[1].enabled
 
 
@@ -150,7 +150,7 @@ def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
     play.steering = _Hands(_champion(), play)  # type: ignore[assignment]
     person.ticks(180 + 8 * 60 + 40)
     lap = play.live.tick.laps[0].ticks
-    person.choose("To the menu")
+    person.choose("Main menu")
     person.choose("Play")
     person.choose("Start")
     again = person.top(PlayScreen)
@@ -167,7 +167,7 @@ def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
 
 def test_a_watched_agent_laps_and_its_thoughts_are_shown(person: Person) -> None:
     person.choose("Watch")
-    person.top(ChooseAgentScreen)
+    person.top(WatchSetupScreen)
     person.choose("champion")
     watch = person.top(WatchScreen)
     person.frames(9 * 60)
@@ -186,7 +186,7 @@ def test_a_broken_model_among_the_runs_gives_its_reason_and_harms_nothing(person
     person.choose("broken")
     assert "broken.zip" in person.top(MessageScreen).text
     person.press("return")
-    person.top(ChooseAgentScreen)
+    person.top(WatchSetupScreen)
 
 
 def test_overlays_are_switched_by_their_keys_and_remembered(person: Person) -> None:

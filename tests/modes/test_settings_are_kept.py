@@ -13,9 +13,9 @@ from tests.modes.person import Person
 
 def test_what_is_chosen_is_there_the_next_time(person: Person) -> None:
     person.choose("Settings")
-    person.go_to("Speed in")
+    person.go_to("Speed unit")
     person.press("right")
-    person.go_to("Colours for colour-blind eyes")
+    person.go_to("Colour-blind palette")
     person.press("right")
     saved = SettingsFile(person.data).load()
     assert (saved.units, saved.colour_blind) == ("mph", True)
@@ -25,7 +25,7 @@ def test_what_is_chosen_is_there_the_next_time(person: Person) -> None:
 def test_letters_grow_with_the_window_and_with_the_wish(person: Person) -> None:
     small = person.app.context.theme.scale
     person.choose("Settings")
-    person.go_to("Size of letters and panels")
+    person.go_to("Size of text and panels")
     person.press("right", "right")
     assert person.app.context.theme.scale > small
 
@@ -34,17 +34,17 @@ def test_a_new_key_counts_at_once(person: Person) -> None:
     person.choose("Settings")
     person.choose("Keys")
     person.choose("Restart")
-    assert "Press the key" in person.top(KeysScreen).subtitle
+    assert "Press the key" in person.top(KeysScreen).content.subtitle
     person.press("h")
-    assert "always does the same" in person.app.context.notice
+    assert "cannot be changed" in person.app.context.notice
     person.choose("Restart")
     person.press("x")
     assert person.app.context.settings.bindings[Command.RESTART] == ("x",)
-    assert person.app._adapter.bindings[Command.RESTART] == ("x",)
+    assert person.app.input.bindings[Command.RESTART] == ("x",)
     person.choose("Camera")
     person.press("escape")
     assert person.app.context.settings.bindings[Command.CAMERA] == ("c",)
-    person.choose("Back to the defaults")
+    person.choose("Reset to defaults")
     assert person.app.context.settings.bindings[Command.RESTART] == ("r",)
 
 

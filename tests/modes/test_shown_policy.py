@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from racer_viewer.agents import CHAMPION, Agent, load_agent
-from racer_viewer.modes.train.panels import words_of
+from racer_viewer.modes.train.panels import status_words
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.training.run_monitor import RunMonitor
@@ -37,7 +37,7 @@ def labels(train: TrainScreen) -> list[str]:
 
 
 def status(train: TrainScreen) -> str:
-    return "   ".join(words for words, _ in words_of(train))
+    return "   ".join(words for words, _ in status_words(train))
 
 
 def test_a_policy_of_a_run_that_has_ended_is_called_by_its_steps(person: Person, train: TrainScreen) -> None:
@@ -54,20 +54,22 @@ def test_a_policy_of_a_run_that_has_ended_is_called_by_its_steps(person: Person,
     assert person.app.context.notice == "The policy after 8k steps drives again"
 
 
-def test_while_it_learns_the_newest_drives_and_an_earlier_one_beside_it(person: Person, train: TrainScreen) -> None:
-    train.run._ended_as = None
+def test_while_it_learns_the_newest_drives_and_an_earlier_one_beside_it(
+    person: Person, train: TrainScreen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunMonitor, "state", "starting")
     person.frames(2)
     assert labels(train) == ["newest"]
     person.press("left", "left")
     person.frames(2)
     assert labels(train) == ["newest", "at 8k"]
-    assert "beside it the one at 8k" in status(train)
+    assert "ghost: the one at 8k" in status(train)
     person.press("t")
     person.frames(2)
     assert person.app.context.notice == "You race the newest policy"
     assert labels(train) == ["You", "newest"]
     assert "8k" not in status(train), "it does not drive now"
     person.press("t")
-    train.run._ended_as, train._told_end = "stopped", True
+    monkeypatch.setattr(RunMonitor, "state", "stopped")
     person.frames(2)
     assert labels(train) == ["at 24k", "at 8k"]

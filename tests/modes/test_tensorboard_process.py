@@ -63,7 +63,7 @@ def test_it_ends_with_the_window_however_that_ends(tmp_path: Path, how: str, ear
     window = subprocess.Popen([sys.executable, str(script), str(tmp_path)], stdout=subprocess.PIPE, text=True)
     try:
         assert window.stdout is not None
-        assert window.stdout.readline().strip() == tensorboard.STARTS
+        assert window.stdout.readline().strip() == tensorboard.STARTING
         pid = int(window.stdout.readline())
         if not early:
             assert "http://127.0.0.1:" in window.stdout.readline()

@@ -44,7 +44,7 @@ def train(person: Person) -> TrainScreen:
 
 
 def middle(train: TrainScreen, part: TrainLayout) -> tuple[int, int]:
-    x, y = train.places[part].center
+    x, y = train.panes[part].center
     return x, y
 
 
@@ -68,7 +68,7 @@ def test_only_the_showcase_is_moved_and_zoomed_by_the_mouse(person: Person, trai
 def test_what_is_under_the_mouse_stays_there_when_it_zooms(person: Person, train: TrainScreen) -> None:
     train.view.camera.mode = Mode.FREE
     person.frames(40)
-    place = train.places[TrainLayout.SHOWCASE]
+    place = train.panes[TrainLayout.SHOWCASE]
     x, y = place.x + 150, place.y + 120
     before = train.view.camera.view.to_world(x - place.x, y - place.y)
     scale = train.view.camera.view.scale
@@ -94,7 +94,7 @@ def test_other_colours_are_those_of_the_showcase_too(person: Person, train: Trai
     person.frames(2)
     assert train.showcase.setup is before, "the race goes on"
     assert colours(train) == [COLOUR_BLIND.player]
-    train.race_it(True)
+    train.race_policy(True)
     person.app.context.change(colour_blind=False)
     person.frames(2)
     assert colours(train) == [ORDINARY.player, ORDINARY.cars[0]]
@@ -178,7 +178,7 @@ def test_only_the_weights_that_were_changed_are_sent(
     person.app.context.push(WeightsScreen(person.app.context, train))
     person.choose("Apply")
     assert len(sent) == 1
-    assert person.app.context.notice == "Nothing was changed"
+    assert person.app.context.notice == "No weight was changed"
 
 
 def test_a_pace_that_somebody_else_asked_for_has_a_name() -> None:
@@ -186,11 +186,13 @@ def test_a_pace_that_somebody_else_asked_for_has_a_name() -> None:
     assert [pace_index(pace) for pace in (*PACES, 3.0, 500.0)] == [0, 1, 2, 3, 1, 2]
 
 
-def test_the_whole_of_a_long_problem_can_be_read(person: Person, train: TrainScreen) -> None:
+def test_the_whole_of_a_long_problem_can_be_read(
+    person: Person, train: TrainScreen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunMonitor, "state", "failed")
     pictures = []
     for last in ("alpha", "omega"):
         train.run.problem = f"{'The learner has ended, and these are its last words. ' * 5} {last}"
-        train.run._ended_as = "failed"
         person.app.context.push(TrainEndScreen(person.app.context, train))
         pictures.append(pygame.surfarray.array3d(person.picture())[:, :220])
         person.app.context.pop()
@@ -202,19 +204,19 @@ def test_a_race_against_what_was_learned_leads_back_to_the_end_of_the_training(
 ) -> None:
     end = TrainEndScreen(person.app.context, train)
     person.app.context.push(end)
-    person.choose("Race it")
+    person.choose("Race against it")
     person.until_top(PlayScreen)
     person.press("escape")
-    person.choose("Back to the training")
+    person.choose("Back to the run")
     assert person.top(TrainEndScreen) is end
-    person.choose("Race it")
+    person.choose("Race against it")
     person.until_top(PlayScreen)
     person.press("escape")
     person.choose("Finish")
     person.top(ResultsScreen)
     person.press("escape")
     assert person.top(TrainEndScreen) is end
-    person.choose("To the menu")
+    person.choose("Main menu")
     person.top(MenuScreen)
 
 
@@ -223,15 +225,15 @@ def test_swarm_and_curves_take_turns_and_wait_when_a_picture_takes_long(
 ) -> None:
     drawn: list[TrainLayout] = []
     pictures = train.pictures
-    monkeypatch.setattr(pictures, "_draw_anew", lambda part, *others: drawn.append(part))
-    monkeypatch.setattr(train_pictures, "BUSY_SECONDS", 1e9)
+    monkeypatch.setattr(pictures, "redraw", lambda part, *others: drawn.append(part))
+    monkeypatch.setattr(train_pictures, "MAX_FRAME_TIME", 1e9)
     for _ in range(6):
         train.draw(person.app.surface, 1.0)
     assert len(drawn) == 6
     assert drawn[:2] == drawn[2:4] == drawn[4:]
     assert set(drawn) == {TrainLayout.SWARM, TrainLayout.CURVES}
     drawn.clear()
-    monkeypatch.setattr(train_pictures, "BUSY_SECONDS", -1.0)
+    monkeypatch.setattr(train_pictures, "MAX_FRAME_TIME", -1.0)
     for _ in range(16):
         train.draw(person.app.surface, 1.0)
     assert len(drawn) == 4
@@ -243,7 +245,7 @@ def test_after_the_end_cars_drive_on_the_circuit_that_is_shown(person: Person) -
     train.showcase.swap(load_agent(CHAMPION))
     person.press("page down")
     train.showcase.swap(load_agent(CHAMPION))
-    cars = train._cars()
+    cars = train.cars()
     assert cars is not None
     assert set(cars.cars["track"].tolist()) == {1}
 
@@ -254,7 +256,7 @@ def test_policies_are_dragged_through_along_a_chart(person: Person, monkeypatch:
     train = opened(person, make_story(person.data, "told", lines))
     moments: list[float] = []
     monkeypatch.setattr(train.policy, "choose_at", moments.append)
-    place = train.places[TrainLayout.CURVES]
+    place = train.panes[TrainLayout.CURVES]
     x, y = place.x + place.width // 4, place.y + place.height // 6
     person.button_down(x, y)
     for step in range(1, 4):

@@ -83,13 +83,13 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     person.until(lambda: isinstance(person.app.context.top, TrainEndScreen), "the end")
     assert screen.run.state == "finished"
     assert screen.run.steps >= 30_000
-    person.choose("See the training again")
+    person.choose("Review the run")
     assert person.top(TrainScreen) is screen
     newest = screen.showcase.newest
     person.press("left", "left")
     assert screen.showcase.newest is not newest, "the policy of that moment drives again"
     screen.app.push(TrainEndScreen(screen.app, screen))
-    person.choose("Race it")
+    person.choose("Race against it")
     play = person.top(PlayScreen)
     assert [entrant.name for entrant in play.setup.entrants] == ["You", "mine"]
     person.until(lambda: is_gone(pid), "the learner to be gone")
@@ -142,7 +142,7 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     person.press("escape")
     person.choose("Leave")
     person.top(LeaveTrainingScreen)
-    person.choose("Leave it learning")
+    person.choose("Continue in background")
     folder = screen.run.folder
     assert not isinstance(person.app.context.top, TrainScreen)
     pid = running_learner(folder)
@@ -168,8 +168,8 @@ def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> 
     os.kill(screen.run.pid, signal.SIGKILL)
     person.until(lambda: isinstance(person.app.context.top, TrainEndScreen), "the bad news")
     end = person.top(TrainEndScreen)
-    assert end.title == "The training has failed"
-    assert end.subtitle
+    assert end.content.title == "Training failed"
+    assert end.content.subtitle
     steps = float(np.max(screen.run.history.policies))
     person.choose("Resume")
     again = person.until_top(TrainScreen)

@@ -10,7 +10,7 @@ import pytest
 
 from racer_env.engine import Simulation, load_circuit
 from racer_viewer.cli.terminal import print_run
-from racer_viewer.modes.train.panels import RunDecision
+from racer_viewer.modes.train.menu import RunDecision
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.training.run_monitor import RunMonitor

@@ -3,7 +3,7 @@
 import pygame
 import pytest
 
-from racer_viewer.modes.help import columns_of, laid_out
+from racer_viewer.modes.help import columns_of, lay_out
 from racer_viewer.ui.bindings import BINDING_LABELS, DEFAULT_BINDINGS
 from racer_viewer.ui.theme import MARGIN, Theme, fitting_scale
 
@@ -39,9 +39,9 @@ def test_all_groups_fit_beside_and_below_each_other(size: tuple[int, int], wish:
     theme = Theme(fitting_scale(size, wish))
     margin = theme.px(3 * MARGIN)
     area = pygame.Rect(margin, theme.px(90), size[0] - 2 * margin, size[1] - theme.px(150))
-    layout = laid_out((area.left, area.top, area.right, area.bottom), theme, DEFAULT_BINDINGS)
+    layout = lay_out((area.left, area.top, area.right, area.bottom), theme, DEFAULT_BINDINGS)
     places = [
-        pygame.Rect(x, y, group.width(layout.theme), group.height(layout.theme)) for group, x, y, _ in layout.places
+        pygame.Rect(x, y, group.width(layout.theme), group.height(layout.theme)) for group, x, y, _ in layout.groups
     ]
     assert all(area.contains(place) for place in places)
     assert all(place.collidelistall(places) == [number] for number, place in enumerate(places))

@@ -1,6 +1,4 @@
-"""A run that has learned for as long as it was told to: for how many steps more?
-
-A training has ended: what came of it, and what can be done with it now."""
+"""Screens after a run: its results and what to do next, and how many more steps to train."""
 
 from __future__ import annotations
 
@@ -10,40 +8,51 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_viewer.modes.play import open_play
-from racer_viewer.modes.screen import AppContext, ListScreen
+from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.train.run_facts import best_policy, best_steps, fastest_laps
 from racer_viewer.modes.train.showcase import steps_in_words
 from racer_viewer.modes.watch import open_watch
 from racer_viewer.ui.item_list import Button, Item
+from racer_viewer.ui.views import ListView
 
 if TYPE_CHECKING:
     from racer_viewer.modes.train.screen import TrainScreen
 
-MORE = (100_000, 300_000, 1_000_000)
+MORE_STEPS = (100_000, 300_000, 1_000_000)
+"""Numbers of additional steps to choose from."""
+RACE_LAPS = 3
+"""Laps of a race against the trained policy."""
+TITLES = {"finished": "Training finished", "failed": "Training failed"}
+"""Titles by the state of the run."""
 
 
-class MoreStepsScreen(ListScreen):
-    """done: steps that it has learned for; total: that it was told to. before: done before it is opened again."""
+class MoreStepsScreen(Screen):
+    """Choice of additional steps for a finished run.
 
-    title = "Learn on"
+    done: steps of the run so far.
+    total: steps in its configuration.
+    before: called before the run is resumed.
+    """
 
     def __init__(
         self, app: AppContext, folder: Path, done: int, total: int, before: Callable[[], None] = lambda: None
     ) -> None:
         self._folder, self._done, self._before = folder, done, before
-        usual = [Button(f"{more:,} steps more", self._hint(more), on_press=partial(self._go_on, more)) for more in MORE]
-        again = Button(f"As many again: {total:,} steps", self._hint(total), on_press=partial(self._go_on, total))
-        items = usual if total in MORE else [*usual, again]
-        super().__init__(app, [*items, Button("Leave it as it is", on_press=self.back)])
-
-    @property
-    def subtitle(self) -> str:
-        return f"{self._folder.name} has learned for all of its {self._done:,} steps. How many more?"
+        usual = [
+            Button(f"{more:,} more steps", self._hint(more), on_press=partial(self._resume, more))
+            for more in MORE_STEPS
+        ]
+        again = Button(
+            f"{total:,} more steps, as many as before", self._hint(total), on_press=partial(self._resume, total)
+        )
+        items = usual if total in MORE_STEPS else [*usual, again]
+        subtitle = f"{folder.name} has finished its {done:,} steps. How many more?"
+        super().__init__(app, ListView("Train more", [*items, Button("Cancel", on_press=self.back)], subtitle=subtitle))
 
     def _hint(self, more: int) -> str:
-        return f"From the last that was saved, to {self._done + more:,} steps in all"
+        return f"Resume from the last checkpoint, up to {self._done + more:,} steps in total"
 
-    def _go_on(self, more: int) -> None:
+    def _resume(self, more: int) -> None:
         from racer_viewer.modes.train.setup import resume_run
 
         self.app.pop()
@@ -51,67 +60,59 @@ class MoreStepsScreen(ListScreen):
         resume_run(self.app, self._folder, self._done + more)
 
 
-RACED_LAPS = 3
+class TrainEndScreen(Screen):
+    """Results of a run that has ended, over its last frame; Back leads to the timeline of the run."""
 
-
-class TrainEndScreen(ListScreen):
-    """Over the last picture of it. Going back leads to the timeline over the whole training."""
-
-    darkness = 200
-    return_label = "Back to the training"
-    subtitle_lines = 4
+    return_label = "Back to the run"
 
     def __init__(self, app: AppContext, train: TrainScreen) -> None:
         self._train = train
-        super().__init__(app, self._items(app))
+        title = TITLES.get(train.run.state, "Training stopped")
+        view = ListView(title, self._items(app), subtitle=self._results, darkness=200, subtitle_lines=4)
+        super().__init__(app, view)
 
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return {"finished": "It has learned", "failed": "The training has failed"}.get(self._train.run.state, "Stopped")
-
-    @property
-    def subtitle(self) -> str:
+    def _results(self) -> str:
         run = self._train.run
         if run.problem:
             return run.problem
         laps = filter(None, (best_policy(run.history), fastest_laps(run.history)))
-        return f"{run.config.name}: {run.steps:,} steps; {'; '.join(laps) or 'no whole lap yet'}"
+        return f"{run.config.name}: {run.steps:,} steps; {'; '.join(laps) or 'no complete lap yet'}"
 
     def _items(self, app: AppContext) -> list[Item]:
         items: list[Item] = []
         if self._train.best_model() is not None:
             items += [
-                Button("Race it", f"You against {self._learned()}", on_press=self._race),
-                Button("Watch it", "With all that it sees and wants", on_press=self._watch),
+                Button("Race against it", f"You against {self._policy_text()}", on_press=self._race),
+                Button("Watch it", "With its observations and actions", on_press=self._watch),
             ]
-            items.append(self._resuming())
+            items.append(self._resume_button())
         items += [
-            Button("See the training again", "A timeline over all of it", on_press=app.pop),
-            Button("To the menu", on_press=self._leave),
+            Button("Review the run", "A timeline of the whole run", on_press=app.pop),
+            Button("Main menu", on_press=self._leave),
         ]
         return items
 
-    def _learned(self) -> str:
-        """What is raced and watched, in words."""
+    def _policy_text(self) -> str:
+        """Describe the policy that is raced and watched."""
         steps = best_steps(self._train.run.history)
-        return "what it has learned" if steps is None else f"its best policy, after {steps_in_words(steps)} steps"
+        return "the trained policy" if steps is None else f"its best policy, after {steps_in_words(steps)} steps"
 
-    def _resuming(self) -> Button:
+    def _resume_button(self) -> Button:
         if self._train.run.state == "finished":
-            return Button("Learn on", "For some steps more", on_press=self._ask_for_more)
-        return Button("Resume", "Learn on from the last that was saved", on_press=self._resume)
+            return Button("Train more", "Add steps to this run", on_press=self._ask_for_more)
+        return Button("Resume", "Continue from the last checkpoint", on_press=self._resume)
 
     def _race(self) -> None:
         run, model = self._train.run, self._train.best_model()
         if model is None:
-            self.app.notify(f"There is no model in {run.folder} any more")
+            self.app.notify(f"There is no model in {run.folder}")
         else:
-            open_play(self.app, run.config.tracks[0], [(run.config.name, model)], RACED_LAPS)
+            open_play(self.app, run.config.tracks[0], [(run.config.name, model)], RACE_LAPS)
 
     def _watch(self) -> None:
         run, model = self._train.run, self._train.best_model()
         if model is None:
-            self.app.notify(f"There is no model in {run.folder} any more")
+            self.app.notify(f"There is no model in {run.folder}")
         else:
             open_watch(self.app, [model], run.config.tracks[0])
 
@@ -127,7 +128,7 @@ class TrainEndScreen(ListScreen):
         self.app.push(MoreStepsScreen(self.app, run.folder, run.steps, run.total, before=self._close_all))
 
     def _close_all(self) -> None:
-        """This, and the training below it."""
+        """Close this screen and the training screen below it."""
         self.app.pop()
         self.app.pop()
 

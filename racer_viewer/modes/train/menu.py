@@ -1,49 +1,54 @@
-"""What can be done about a training while it goes on."""
+"""The menu of a run that is shown, and its questions: reward weights, discard, leave."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
 from racer_env.engine import REWARD_COMPONENTS
-from racer_viewer.modes.screen import AppContext, ListScreen, MessageScreen
+from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
-from racer_viewer.modes.train.panels import PACE_NAMES, RunDecision, TrainLayout, pace_index
+from racer_viewer.modes.train.panels import PACE_NAMES, TrainLayout, pace_index
 from racer_viewer.modes.train.tensorboard import show_tensorboard
 from racer_viewer.ui.item_list import Button, Choice, Item, Slider
+from racer_viewer.ui.views import ListView, MessageView
 
 if TYPE_CHECKING:
     from racer_viewer.modes.train.screen import TrainScreen
 
-LARGEST_SMOOTHING = 0.95
+MAX_SMOOTHING = 0.95
+"""Maximum smoothing of the curves."""
 
 
-class TrainMenu(ListScreen):
-    """Learning goes on while it is open."""
+class RunDecision(Enum):
+    """What the user has decided about a live run: keep it learning without a window, stop it, or discard it."""
 
-    title = "Train"
-    darkness = 150
+    DETACH = "detach"
+    STOP = "stop"
+    DISCARD = "discard"
+
+
+class TrainMenu(Screen):
+    """Menu of the training screen; learning goes on while it is open."""
 
     def __init__(self, app: AppContext, train: TrainScreen) -> None:
         self._train = train
-        super().__init__(app, self._items(app, train))
-
-    @property
-    def subtitle(self) -> str:
-        return str(self._train.run.folder)
+        items = self._items(app, train)
+        super().__init__(app, ListView("Train", items, subtitle=str(train.run.folder), darkness=150))
 
     def _items(self, app: AppContext, train: TrainScreen) -> list[Item]:
         layouts = list(TrainLayout)
         shown: list[Item] = [
-            Button("Go on", on_press=app.pop),
+            Button("Back", on_press=app.pop),
             Choice(
                 "View", options=[each.value for each in layouts], chosen=layouts.index(train.layout),
                 on_change=lambda number: setattr(train, "layout", layouts[number]),
             ),
             Slider(
-                "Smoothing of the curves", high=LARGEST_SMOOTHING, step=0.05, number=train.smoothing, unit="%",
+                "Curve smoothing", high=MAX_SMOOTHING, step=0.05, number=train.smoothing, unit="%",
                 on_change=lambda number: setattr(train, "smoothing", number),
             ),
         ]  # fmt: skip
@@ -53,48 +58,54 @@ class TrainMenu(ListScreen):
         return [
             *shown,
             Button(
-                "Learn on" if paused else "Pause",
-                on_press=partial(self._do, train.run.resume if paused else train.run.pause),
+                "Resume" if paused else "Pause",
+                on_press=partial(self._close_and, train.run.resume if paused else train.run.pause),
             ),
             Choice("Pace", options=PACE_NAMES, chosen=pace_index(train.run.pace), on_change=train.set_pace),
-            Button("Save now", on_press=partial(self._do, train.save)),
-            Button("Race the newest policy", on_press=partial(self._do, lambda: train.race_it(True))),
+            Button("Save now", on_press=partial(self._close_and, train.save)),
+            Button(
+                "Race against the newest policy", on_press=partial(self._close_and, lambda: train.race_policy(True))
+            ),
             Button(
                 "Reward weights",
-                "Change them and see what they do",
+                "Change what the reward is made of",
                 on_press=lambda: app.push(WeightsScreen(app, train)),
             ),
             Button(
                 "Stop and save",
-                "What it knows is kept",
-                on_press=partial(self._do, lambda: train.decide(RunDecision.STOP)),
+                "The run can be resumed later",
+                on_press=partial(self._close_and, lambda: train.decide(RunDecision.STOP)),
             ),
-            Button("Stop and discard", "Nothing of this run is left", on_press=self._ask_discard),
-            Button("A second run beside it", "With the same settings and another seed", on_press=self._second),
+            Button("Stop and discard", "All files of this run are deleted", on_press=self._confirm_discard),
+            Button(
+                "Start a second run",
+                "Same settings, another seed; this one keeps learning",
+                on_press=self._start_second,
+            ),
             *self._always(app),
         ]
 
     def _always(self, app: AppContext) -> list[Item]:
         return [
-            Button("Compare with", "Curves of another run over these", on_press=self._compare),
-            Button("TensorBoard", "All figures of this run in a browser", on_press=self._show_tensorboard),
+            Button("Compare with", "Draw the curves of another run too", on_press=self._compare),
+            Button("TensorBoard", "All metrics of this run in a browser", on_press=self._show_tensorboard),
             Button("Settings", on_press=lambda: app.push(SettingsScreen(app))),
             Button("Leave", on_press=self._leave),
         ]
 
-    def _do(self, what: Callable[[], object]) -> None:
+    def _close_and(self, action: Callable[[], object]) -> None:
         self.app.pop()
-        what()
+        action()
 
-    def _ask_discard(self) -> None:
+    def _confirm_discard(self) -> None:
         def leave() -> None:
             self.app.pop()
             self.app.pop()
 
         self.app.push(DiscardScreen(self.app, self._train, leave))
 
-    def _second(self) -> None:
-        """The first one's curves come to lie over its own; that one learns on in the background, and Runs has it."""
+    def _start_second(self) -> None:
+        """Start a run with another seed, compared with this one, which keeps learning in the background."""
         from racer_viewer.modes.train.setup import open_training
 
         config = self._train.run.config
@@ -122,18 +133,14 @@ class TrainMenu(ListScreen):
             self.app.push(question)
 
 
-class DiscardScreen(MessageScreen):
-    """Asks before all of a run is thrown away. `then`: what to do when it is."""
+class DiscardScreen(Screen):
+    """Question before a run is discarded; calls `then` afterwards."""
 
     def __init__(self, app: AppContext, train: TrainScreen, then: Callable[[], None]) -> None:
         self._train, self._then = train, then
-        text = f"{train.run.folder} is removed, with all that was saved in it. It cannot be brought back."
-        super().__init__(
-            app,
-            "Discard this run?",
-            text,
-            [Button("Keep it", on_press=app.pop), Button("Discard", on_press=self._discard)],
-        )
+        text = f"{train.run.folder} and everything in it is deleted. This cannot be undone."
+        buttons = [Button("Cancel", on_press=app.pop), Button("Discard", on_press=self._discard)]
+        super().__init__(app, MessageView("Discard this run?", text, buttons))
 
     def _discard(self) -> None:
         self.app.pop()
@@ -141,22 +148,22 @@ class DiscardScreen(MessageScreen):
         self._then()
 
 
-class LeaveTrainingScreen(MessageScreen):
-    """Before a training is left: what becomes of it. `then` leaves it."""
+class LeaveTrainingScreen(Screen):
+    """Question before a live run is left: what becomes of it. `then` leaves it."""
 
     def __init__(self, app: AppContext, train: TrainScreen, then: Callable[[], None]) -> None:
         self._train, self._then = train, then
-        super().__init__(
-            app,
-            "It is still learning",
-            f"{train.run.config.name} has {train.run.steps:,} of {train.run.total:,} steps.",
-            [
-                Button("Stay", on_press=app.pop),
-                Button("Leave it learning", "Without a window; Runs brings it back", on_press=self._detach),
-                Button("Stop and save", "It can be resumed", on_press=self._stop),
-                Button("Stop and discard", "Nothing of this run is left", on_press=self._discard),
-            ],
+        text = (
+            f"{train.run.config.name} has {train.run.steps:,} of {train.run.total:,} steps.\n"
+            "In the background it keeps learning without a window; Train > Runs lists it."
         )
+        buttons = [
+            Button("Stay", on_press=app.pop),
+            Button("Continue in background", on_press=self._detach),
+            Button("Stop and save", on_press=self._stop),
+            Button("Stop and discard", on_press=self._discard),
+        ]
+        super().__init__(app, MessageView("The run is still learning", text, buttons))
 
     def _detach(self) -> None:
         self._train.decide(RunDecision.DETACH)
@@ -174,14 +181,11 @@ class LeaveTrainingScreen(MessageScreen):
         self._then()
 
 
-class WeightsScreen(ListScreen):
-    """What each part of the reward is worth from now on; a change is an event of the run."""
-
-    title = "Reward weights"
-    darkness = 150
+class WeightsScreen(Screen):
+    """Sliders for the reward weights; a change applies from now on and is an event of the run."""
 
     def __init__(self, app: AppContext, train: TrainScreen) -> None:
-        super().__init__(app)
+        super().__init__(app, ListView("Reward weights", darkness=150))
         self._train, self._now = train, train.run.weights
         self._sliders = {
             component.weight_key: Slider(
@@ -193,14 +197,17 @@ class WeightsScreen(ListScreen):
             )
             for component in REWARD_COMPONENTS
         }
-        self.list.items = [*self._sliders.values(), Button("Apply", "From the next tick on", on_press=self._apply)]
+        self.list.items = [
+            *self._sliders.values(),
+            Button("Apply", "Applies from the next step on", on_press=self._apply),
+        ]
 
     def _apply(self) -> None:
-        """Only what was changed: the rest may have been changed by somebody else meanwhile."""
+        """Send only changed weights: another client may have changed the others meanwhile."""
         numbers = {name: slider.number for name, slider in self._sliders.items()}
         changed = {name: number for name, number in numbers.items() if number != self._now[name]}
         self.app.pop()
         if changed:
-            self._train.weigh(changed)
+            self._train.set_weights(changed)
         else:
-            self.app.notify("Nothing was changed")
+            self.app.notify("No weight was changed")

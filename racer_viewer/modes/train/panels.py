@@ -1,16 +1,4 @@
-"""What somebody at the window has decided about a run that was learning.
-
-How fast a run learns: as fast as it can, or slowed down so that the eye can follow.
-
-Where the parts of a training are shown.
-
-The timeline over a whole training.
-
-The line at the top of a training: how far it is, and what is seen of it.
-
-What happened last in a training, over its picture.
-
-What the mouse does to a training: on each part of the window something else."""
+"""Panels of the training screen: layout, timeline, status line, events, and what the mouse does on them."""
 
 from __future__ import annotations
 
@@ -33,21 +21,13 @@ if TYPE_CHECKING:
     from racer_viewer.modes.train.screen import TrainScreen
 
 
-class RunDecision(Enum):
-    """It goes on without a window, is stopped and saved, or is stopped and removed."""
-
-    DETACH = "learns on"
-    STOP = "stopped"
-    DISCARD = "discarded"
-
-
 PACES: tuple[float | None, ...] = (1.0, 2.0, 10.0, None)
-"""That can be chosen: times real time; None is as fast as it can."""
+"""Paces of learning to choose from, in multiples of real time; None is full speed."""
 PACE_NAMES = ("real time", "2×", "10×", "full speed")
 
 
 def pace_index(pace: float | None) -> int:
-    """Of the pace that can be chosen and comes nearest: somebody else may have asked for any."""
+    """Return the index of the nearest pace in `PACES`; another client may have set any number."""
     if pace is None:
         return PACES.index(None)
     known = [each for each in PACES if each is not None]
@@ -55,26 +35,27 @@ def pace_index(pace: float | None) -> int:
 
 
 def pace_name(pace: float | None) -> str:
+    """Return a pace as it is shown on screen."""
     return PACE_NAMES[PACES.index(pace)] if pace in PACES else f"{pace:g}×"
 
 
 GAP = 4
-"""Between two parts [px]."""
+"""Distance between two panes [px]."""
 SHOWCASE_SHARE, SWARM_SHARE = 0.56, 0.46
-"""Of the width that the showcase has beside the others, and of the height that the swarm has above the curves."""
+"""Part of the width that the showcase takes, and part of the height that the swarm takes above the curves."""
 
 
 class TrainLayout(Enum):
-    """In the order in which one key goes through them."""
+    """Views of a run, and names of their panes; the layout key switches between them in this order."""
 
     ALL = "everything"
-    SHOWCASE = "the policy that drives"
-    SWARM = "all cars that learn"
+    SHOWCASE = "policy"
+    SWARM = "all cars"
     CURVES = "curves"
 
 
-def panes(layout: TrainLayout, area: pygame.Rect) -> dict[TrainLayout, pygame.Rect]:
-    """Of each part that is shown, its place within an area."""
+def pane_rects(layout: TrainLayout, area: pygame.Rect) -> dict[TrainLayout, pygame.Rect]:
+    """Return the rectangle of each visible pane within an area."""
     if layout is not TrainLayout.ALL:
         return {layout: area}
     left = pygame.Rect(area.topleft, (round(area.width * SHOWCASE_SHARE), area.height))
@@ -84,21 +65,21 @@ def panes(layout: TrainLayout, area: pygame.Rect) -> dict[TrainLayout, pygame.Re
     return {TrainLayout.SHOWCASE: left, TrainLayout.SWARM: upper, TrainLayout.CURVES: lower}
 
 
-def gaps(places: dict[TrainLayout, pygame.Rect], area: pygame.Rect) -> list[pygame.Rect]:
-    """What the parts leave free of their area."""
-    if TrainLayout.CURVES not in places or len(places) < 2:
+def gaps(panes: dict[TrainLayout, pygame.Rect], area: pygame.Rect) -> list[pygame.Rect]:
+    """Return the rectangles between the panes."""
+    if TrainLayout.CURVES not in panes or len(panes) < 2:
         return []
-    left, upper = places[TrainLayout.SHOWCASE], places[TrainLayout.SWARM]
+    left, upper = panes[TrainLayout.SHOWCASE], panes[TrainLayout.SWARM]
     upright = pygame.Rect(left.right, area.y, upper.x - left.right, area.height)
-    return [upright, pygame.Rect(upper.x, upper.bottom, upper.width, places[TrainLayout.CURVES].y - upper.bottom)]
+    return [upright, pygame.Rect(upper.x, upper.bottom, upper.width, panes[TrainLayout.CURVES].y - upper.bottom)]
 
 
 MARKED = {"first lap": "first lap", "best": "", "weights": "weights"}
-"""Events that are marked, and by which words."""
+"""Kinds of events that are marked on the timeline, with their labels."""
 
 
-def note_on(timeline: Timeline, train: TrainScreen) -> None:
-    """Bring it up to date, from its length to what is said below it."""
+def update_timeline(timeline: Timeline, train: TrainScreen) -> None:
+    """Set length, position, marks and texts of the timeline to the state of the run."""
     run, palette = train.run, train.app.theme.palette
     timeline.length = max(1, run.total if train.is_live else run.steps)
     timeline.position = train.policy.steps
@@ -113,86 +94,86 @@ def note_on(timeline: Timeline, train: TrainScreen) -> None:
         if event.kind in MARKED
     )
     timeline.warning = run.problem
-    timeline.note = "Drag to an earlier policy: it drives beside the newest" if train.is_live else "Drag to any moment"
+    timeline.note = (
+        "Drag to race an earlier policy against the newest" if train.is_live else "Drag to any time of the run"
+    )
 
 
-PICTURES = 8
-"""Of the window from one look at the figures to the next, if there is time between them: nobody reads faster."""
-STATES = {"learning": "learns", "starting": "starts"}
-"""That have another word on screen."""
+REFRESH_FRAMES = 8
+"""Frames after which the status line is drawn again in spare time; without spare time it takes twice as many."""
 
 
 class TrainStatus:
-    """Drawn anew some times a second, in the time that is left after a picture; if there is none, half as often.
+    """Status line of a run, drawn again a few times per second, in spare time if there is any.
 
-    patient: in every picture, for films.
+    patient: draw it again in every frame, for films.
     """
 
     def __init__(self, train: TrainScreen, patient: bool = False) -> None:
         self._train, self._patient = train, patient
-        self._plate = pygame.Surface((1, 1))
+        self._picture = pygame.Surface((1, 1))
         self._look: tuple[Theme, int, str] = (train.app.theme, 1, "")
         self._age = 0
 
     def draw(self, surface: pygame.Surface) -> None:
-        """Along the top."""
+        """Draw along the top."""
         look = self._train.app.theme, surface.get_width(), self._train.run.state
         self._age += 1
-        if look != self._look or self._age >= 2 * PICTURES or self._patient:
+        if look != self._look or self._age >= 2 * REFRESH_FRAMES or self._patient:
             self._look = look
             self._refresh()
-        surface.blit(self._plate, (0, 0))
+        surface.blit(self._picture, (0, 0))
 
     def draw_ahead(self) -> bool:
-        """There is time before the next picture; False if there is nothing to do."""
-        due = self._age >= PICTURES
+        """Draw the line again if it is due; return whether it was."""
+        due = self._age >= REFRESH_FRAMES
         if due:
             self._refresh()
         return due
 
     def _refresh(self) -> None:
         theme, width, _ = self._look
-        self._plate, self._age = _drawn_plate(theme, width, words_of(self._train)), 0
+        self._picture, self._age = _draw_line(theme, width, status_words(self._train)), 0
 
 
-def _drawn_plate(theme: Theme, width: int, words: ColouredWords) -> pygame.Surface:
+def _draw_line(theme: Theme, width: int, words: ColouredWords) -> pygame.Surface:
     plate = pygame.Surface((width, theme.px(STATUS_HEIGHT)), depth=32)
     plate.fill(theme.palette.panel[:3])
     draw_status_line(plate, theme, words)
     return plate
 
 
-def words_of(train: TrainScreen) -> ColouredWords:
+def status_words(train: TrainScreen) -> ColouredWords:
+    """Return the texts of the status line."""
     run, palette = train.run, train.app.theme.palette
     words = (
         (run.config.name, palette.text),
-        (STATES.get(run.state, run.state), palette.good if run.state == "learning" else palette.accent),
+        (run.state, palette.good if run.state == "learning" else palette.accent),
         (f"{run.steps:,} of {run.total:,} steps", palette.text),
         (f"{run.steps_per_second:,.0f} steps/s" if train.is_live else "", palette.faint),
         (pace_name(run.pace) if train.is_live else "", palette.faint),
         (lap_words(run.history, train.circuit), palette.text),
-        _policy(train),
+        _policy_words(train),
     )
     return [each for each in words if each[0]]
 
 
-def _policy(train: TrainScreen) -> tuple[str, Colour]:
-    """Which one drives; while it learns, how old that is, and which one drives beside it."""
+def _policy_words(train: TrainScreen) -> tuple[str, Colour]:
+    """Return which policy drives: while the run is live, the age of the newest or the ghost beside it."""
     policy, palette = train.policy, train.app.theme.palette
     if policy.beside:
-        return f"beside it {policy.beside}", palette.accent
+        return f"ghost: {policy.beside}", palette.accent
     if policy.age is not None:
         return f"policy {policy.age:.0f} s old", palette.faint
     return ("", palette.faint) if policy.is_newest else (policy.driver, palette.accent)
 
 
-SHOWN = 4
-WIDTH = 260
-"""Of a line, at scale 1 [px]."""
+MAX_EVENTS, EVENT_WIDTH = 4, 260
+"""Maximum number of events shown, and maximum width of their lines at scale 1 [px]."""
 
 
 class EventPanel:
-    """Drawn anew only when something has happened."""
+    """The last events of a run, drawn again only when there are new ones."""
 
     def __init__(self) -> None:
         self._drawn: tuple[object, ...] = ()
@@ -201,7 +182,7 @@ class EventPanel:
     def draw(
         self, surface: pygame.Surface, theme: Theme, events: Sequence[RunEvent], midbottom: tuple[int, int]
     ) -> None:
-        last = tuple(events[-SHOWN:])
+        last = tuple(events[-MAX_EVENTS:])
         if not last:
             return
         if (theme, last) != self._drawn:
@@ -212,7 +193,7 @@ class EventPanel:
 def _panel(theme: Theme, events: Sequence[RunEvent]) -> pygame.Surface:
     line, padding = theme.line_height(TEXT_SMALL) + theme.px(5), theme.px(PADDING)
     words = [f"{steps_in_words(event.steps)}   {event.text}" for event in events]
-    lines = [theme.truncate(each, theme.px(WIDTH), TEXT_SMALL) for each in words]
+    lines = [theme.truncate(each, theme.px(EVENT_WIDTH), TEXT_SMALL) for each in words]
     width = max(theme.width(text, TEXT_SMALL) for text in lines) + 2 * padding
     panel = theme.panel(width, line * len(lines) + padding)
     for number, text in enumerate(lines):
@@ -222,28 +203,31 @@ def _panel(theme: Theme, events: Sequence[RunEvent]) -> pygame.Surface:
 
 
 SMOOTHING_STEP = 0.05
-"""Of one click of the mouse wheel."""
+"""Change of smoothing per step of the mouse wheel."""
 
 
 class TrainMouse:
-    """What began on one part stays there, wherever the mouse is dragged to. at: where the mouse is [px]."""
+    """Mouse input on the panes: a drag belongs to the pane where it began.
+
+    position: position of the mouse [px].
+    """
 
     def __init__(self, train: TrainScreen) -> None:
         self._train = train
-        self.at: tuple[int, int] | None = None
+        self.position: tuple[int, int] | None = None
         self._held: TrainLayout | None = None
 
     def handle(self, intent: Intent) -> bool:
-        """Whether nobody else should hear of it."""
+        """Handle an intent; return whether it needs no further handling."""
         match intent:
             case MouseMove(x, y):
-                self.at, self._held = (x, y), None
+                self.position, self._held = (x, y), None
                 return False
             case Release():
                 self._held = None
             case Click(x, y):
-                self._held = self._part_at(x, y)
-                self._show_moment(x, y)
+                self._held = self._pane_at(x, y)
+                self._seek(x, y)
             case Drag(dx, dy, x, y):
                 self._drag(dx, dy, x, y)
             case Scroll(steps, x, y):
@@ -253,26 +237,26 @@ class TrainMouse:
         return True
 
     def _drag(self, dx: int, dy: int, x: int, y: int) -> None:
-        held = self._held or self._part_at(x, y)
+        held = self._held or self._pane_at(x, y)
         if held is TrainLayout.SHOWCASE:
             self._train.view.camera.drag(dx, dy)
         elif held is TrainLayout.CURVES:
-            self._show_moment(x, y)
+            self._seek(x, y)
 
     def _scroll(self, steps: float, x: int, y: int) -> None:
-        part = self._part_at(x, y)
-        if part is TrainLayout.SHOWCASE:
-            left, top = self._train.places[part].topleft
+        pane = self._pane_at(x, y)
+        if pane is TrainLayout.SHOWCASE:
+            left, top = self._train.panes[pane].topleft
             self._train.view.camera.zoom(ZOOM_STEP**steps, (x - left, y - top))
-        elif part is TrainLayout.CURVES:
+        elif pane is TrainLayout.CURVES:
             self._train.smooth(SMOOTHING_STEP if steps > 0 else -SMOOTHING_STEP)
 
-    def _show_moment(self, x: int, y: int) -> None:
-        """That of the chart at these pixels, if there is one."""
-        place = self._train.places.get(TrainLayout.CURVES)
+    def _seek(self, x: int, y: int) -> None:
+        """Show the policy of the time at a pixel of a chart."""
+        place = self._train.panes.get(TrainLayout.CURVES)
         steps = None if place is None else self._train.pictures.steps_at(x - place.x, y - place.y)
         if steps is not None:
             self._train.policy.choose_at(steps)
 
-    def _part_at(self, x: int, y: int) -> TrainLayout | None:
-        return next((part for part, place in self._train.places.items() if place.collidepoint(x, y)), None)
+    def _pane_at(self, x: int, y: int) -> TrainLayout | None:
+        return next((pane for pane, place in self._train.panes.items() if place.collidepoint(x, y)), None)

@@ -1,6 +1,4 @@
-"""Many cars driven by one policy: what a moment of a training looked like, after it is over.
-
-Swarm and curves of a training, each on a surface of its own that is drawn anew when there is time for it."""
+"""Swarm and curves of a run, each on a surface of its own that is drawn again when there is time for it."""
 
 from __future__ import annotations
 
@@ -21,16 +19,17 @@ from racer_viewer.render.swarm import SwarmScene
 from racer_viewer.run_history import SWARM_CAR, RunHistory, Swarm
 
 CARS = 48
-FADING = 0.98
-"""Of a car's quality, what is left of it a tick later; the rest is how it does in that tick."""
-BRISK = 2.0
-"""Way in a tick that is as good as it gets [units]."""
+"""Number of cars that replay a policy after the run has ended."""
+QUALITY_DECAY = 0.98
+"""Factor of a car's moving average of quality, per tick."""
+BEST_PROGRESS = 2.0
+"""Progress per tick that counts as quality 1 [units]."""
 
 
 class PolicySwarm:
-    """Cars that begin anywhere, with actions that are drawn as in training.
+    """Cars driven by one policy from random starts with sampled actions: a swarm for a run that has ended.
 
-    number: of the track among those of the run.
+    number: index of the track among the run's tracks.
     """
 
     def __init__(self, track: Track, number: int, rewards: Config, count: int = CARS) -> None:
@@ -41,13 +40,15 @@ class PolicySwarm:
         self._length, self._number, self._tick = track.length, number, 0
 
     def step(self, agent: Agent) -> Swarm:
-        """One tick of all of them."""
-        drawn = agent.noise_shape is not None
-        result = self._simulation.step(agent.act(self._seen, deterministic=not drawn, rng=self._random))
+        """Advance all cars by one tick."""
+        sampled = agent.noise_shape is not None
+        result = self._simulation.step(agent.act(self._seen, deterministic=not sampled, rng=self._random))
         self._seen, self._tick = result.observations, self._tick + 1
         self._episode += result.terminated | result.truncated
-        way = result.components[:, PROGRESS] * self._length / max(1e-9, self._simulation.config.weights.progress)
-        self._quality = FADING * self._quality + (1.0 - FADING) * np.clip(way / BRISK, 0.0, 1.0)
+        progress = result.components[:, PROGRESS] * self._length / max(1e-9, self._simulation.config.weights.progress)
+        self._quality = QUALITY_DECAY * self._quality + (1.0 - QUALITY_DECAY) * np.clip(
+            progress / BEST_PROGRESS, 0.0, 1.0
+        )
         return self._swarm()
 
     def _swarm(self) -> Swarm:
@@ -59,20 +60,22 @@ class PolicySwarm:
         return Swarm(self._tick, rows)
 
 
-CURVES_SECONDS = 1.0
-"""Charts show what was so long ago at most: they take their time to draw, and nobody reads faster."""
-BUSY_SECONDS = 0.007
-"""A picture that has taken so long already leaves swarm and curves as they are,"""
-MOST_LEFT = 3
-"""but not so many pictures after each other."""
+CURVES_INTERVAL = 1.0
+"""Interval at which charts take new data [s]; drawing them is slow."""
+MAX_FRAME_TIME = 0.007
+"""Time in a frame after which swarm and curves are not drawn again [s],"""
+MAX_SKIPPED = 3
+"""and the maximum number of frames in a row in which that may happen."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainPictureState:
-    """What there is to see of a run now.
+    """Input for the pictures of one frame.
 
-    circuit, number: its name, and its place among those of the run. mouse: where it is in the window [px].
-    at: steps of the moment that is shown, None is now.
+    circuit: ID of the circuit.
+    number: its index among the run's circuits.
+    mouse: position of the mouse in the window [px].
+    at: steps of the time that is shown; None is now.
     """
 
     track: Track
@@ -85,9 +88,9 @@ class TrainPictureState:
 
 
 class TrainPictures:
-    """Beside the showcase, swarm and curves take turns: neither is smoother at 60 pictures a second than at 30.
+    """Pictures of swarm and curves. Where both are visible they take turns: 30 frames per second are enough for each.
 
-    patient: everything is drawn in every picture, for films.
+    patient: draw both in every frame, for films.
     """
 
     def __init__(self, app: AppContext, patient: bool = False) -> None:
@@ -96,74 +99,73 @@ class TrainPictures:
         self._pictures: dict[TrainLayout, pygame.Surface] = {}
         self._runs: Sequence[RunHistory] = ()
         self._runs_since = 0.0
-        self._began, self._left, self._turn = 0.0, 0, TrainLayout.CURVES
+        self._began, self._skipped, self._turn = 0.0, 0, TrainLayout.CURVES
 
     def prepare(self, track: Track, size: tuple[int, int]) -> None:
-        """The ground of the swarm, for a part of the window of this size."""
+        """Prepare the ground of the swarm for a pane of this size."""
         self._swarm.prepare(track, size[1], width=size[0])
 
     def tick(self, cars: Swarm | None) -> None:
         self._swarm.tick(cars)
 
-    def forget_cars(self) -> None:
-        """Others drive from now on."""
+    def reset_cars(self) -> None:
+        """Forget the cars: other cars drive from now on."""
         self._swarm.reset()
 
     def steps_at(self, x: int, y: int) -> float | None:
-        """Of the moment at a pixel of the curves."""
+        """Return the steps at a pixel of the curves; None outside the charts."""
         return self._curves.chart_at(x, y)
 
-    def draw_ahead(self, shown: Collection[TrainLayout]) -> bool:
-        """There is time before the next picture: prepare a little of what is shown."""
-        swarm = TrainLayout.SWARM in shown and self._swarm.draw_ahead()
-        return swarm or (TrainLayout.CURVES in shown and self._curves.draw_ahead())
+    def draw_ahead(self, visible: Collection[TrainLayout]) -> bool:
+        """Use spare time to prepare a visible picture; return False if there is nothing to do."""
+        swarm = TrainLayout.SWARM in visible and self._swarm.draw_ahead()
+        return swarm or (TrainLayout.CURVES in visible and self._curves.draw_ahead())
 
     def begin(self) -> None:
-        """A picture of the window begins now."""
+        """Note the start of a frame."""
         self._began = time.perf_counter()
 
-    def draw(self, surface: pygame.Surface, places: dict[TrainLayout, pygame.Rect], sight: TrainPictureState) -> None:
-        """What is shown of swarm and curves, at its places."""
-        parts = [part for part in places if part is not TrainLayout.SHOWCASE]
-        due = self._choose(parts)
-        for part in parts:
-            place = places[part]
-            picture = self._pictures.get(part)
+    def draw(self, surface: pygame.Surface, panes: dict[TrainLayout, pygame.Rect], state: TrainPictureState) -> None:
+        """Draw the visible pictures in their panes."""
+        visible = [pane for pane in panes if pane is not TrainLayout.SHOWCASE]
+        due = self._choose(visible)
+        for pane in visible:
+            place = panes[pane]
+            picture = self._pictures.get(pane)
             if picture is None or picture.get_size() != place.size:
-                picture = self._pictures[part] = pygame.Surface(place.size, depth=32)
-                self._draw_anew(part, picture, place, sight)
-            elif part in due:
-                self._draw_anew(part, picture, place, sight)
+                picture = self._pictures[pane] = pygame.Surface(place.size, depth=32)
+                self.redraw(pane, picture, place, state)
+            elif pane in due:
+                self.redraw(pane, picture, place, state)
             surface.blit(picture, place)
 
-    def _choose(self, parts: Sequence[TrainLayout]) -> Collection[TrainLayout]:
-        """Those that are drawn anew in this picture."""
-        if self._patient or len(parts) < 2:
-            return parts
-        if time.perf_counter() - self._began > BUSY_SECONDS and self._left < MOST_LEFT:
-            self._left += 1
+    def _choose(self, visible: Sequence[TrainLayout]) -> Collection[TrainLayout]:
+        """Return the panes whose pictures are drawn again in this frame."""
+        if self._patient or len(visible) < 2:
+            return visible
+        if time.perf_counter() - self._began > MAX_FRAME_TIME and self._skipped < MAX_SKIPPED:
+            self._skipped += 1
             return ()
-        self._left = 0
+        self._skipped = 0
         self._turn = TrainLayout.CURVES if self._turn is TrainLayout.SWARM else TrainLayout.SWARM
         return (self._turn,)
 
-    def _draw_anew(
-        self, part: TrainLayout, picture: pygame.Surface, place: pygame.Rect, sight: TrainPictureState
-    ) -> None:
+    def redraw(self, pane: TrainLayout, picture: pygame.Surface, place: pygame.Rect, state: TrainPictureState) -> None:
+        """Draw the picture of a pane again."""
         theme = self._app.theme
-        if part is TrainLayout.SWARM:
+        if pane is TrainLayout.SWARM:
             self._swarm.use(theme)
-            self._swarm.draw(picture, sight.track, number=sight.number)
+            self._swarm.draw(picture, state.track, number=state.number)
             return
         if self._curves.theme is not theme:
             self._curves = CurvesView(theme, self._patient)
         picture.fill(theme.palette.panel[:3])
-        mouse = None if sight.mouse is None else (sight.mouse[0] - place.x, sight.mouse[1] - place.y)
-        runs = self._runs_to_draw(sight)
-        self._curves.draw(picture, picture.get_rect(), runs, mouse, sight.smoothing, sight.at, sight.circuit)
+        mouse = None if state.mouse is None else (state.mouse[0] - place.x, state.mouse[1] - place.y)
+        runs = self._runs_to_draw(state)
+        self._curves.draw(picture, picture.get_rect(), runs, mouse, state.smoothing, state.at, state.circuit)
 
-    def _runs_to_draw(self, sight: TrainPictureState) -> Sequence[RunHistory]:
+    def _runs_to_draw(self, state: TrainPictureState) -> Sequence[RunHistory]:
         now = time.monotonic()
-        if self._patient or now - self._runs_since > CURVES_SECONDS:
-            self._runs, self._runs_since = sight.runs, now
+        if self._patient or now - self._runs_since > CURVES_INTERVAL:
+            self._runs, self._runs_since = state.runs, now
         return self._runs

@@ -1,11 +1,4 @@
-"""The best laps of a run in words: on different circuits, times say nothing about each other.
-
-The fastest lap of all cars is not that of the policy that is kept as the best, which has to be clean first.
-
-
-What is known of all runs in a folder: found out behind a list of them, and kept up to date.
-
-Curves of other runs, to be drawn over those of one: read behind the window."""
+"""Facts about runs: best laps in words, a scanner of all runs in a folder, and curves of runs to compare with."""
 
 from __future__ import annotations
 
@@ -26,7 +19,7 @@ from racer_viewer.training.run_log_reader import load_history
 
 
 def lap_words(curves: RunHistory, circuit: str) -> str:
-    """On a circuit, whose name is said where there are others: the fastest lap, and that of the best policy."""
+    """Describe the fastest lap of all cars on a circuit and the lap of the best policy, which has to be clean."""
     fastest, kept = curves.best_lap(circuit), _lap_of_best(curves, circuit)
     where = f" on {circuit}" if len(curves.circuits) > 1 else ""
     if fastest is None:
@@ -35,7 +28,7 @@ def lap_words(curves: RunHistory, circuit: str) -> str:
 
 
 def fastest_laps(curves: RunHistory) -> str:
-    """Of all cars, on every circuit that has one; empty if there is none."""
+    """Describe the fastest lap of all cars on every circuit; empty if there is none."""
     if len(curves.circuits) < 2:
         return lap_words(RunHistory(laps=curves.laps), "") if len(curves.laps) else ""
     laps = curves.best_laps()
@@ -43,7 +36,7 @@ def fastest_laps(curves: RunHistory) -> str:
 
 
 def best_policy(curves: RunHistory) -> str:
-    """The one that is kept as the best: since when, and its laps as far as they are known; empty if there is none."""
+    """Describe the best policy: its steps, and its laps as far as they are known; empty if there is none."""
     steps = best_steps(curves)
     if steps is None:
         return ""
@@ -56,12 +49,12 @@ def best_policy(curves: RunHistory) -> str:
 
 
 def best_steps(curves: RunHistory) -> int | None:
-    """That the policy which is kept as the best had learned for; None as long as none has driven cleanly."""
+    """Return the steps of the best policy; None as long as none has driven a clean lap."""
     return next((event.steps for event in reversed(curves.events) if event.kind == "best"), None)
 
 
 def _lap_of_best(curves: RunHistory, circuit: str) -> float | None:
-    """By which it was found to be the best [s]: as the learner logged it, else the fastest lap of that moment."""
+    """Return the lap of the best policy [s]: as the learner logged it, else the fastest lap at its steps."""
     steps = best_steps(curves)
     if steps is None:
         return None
@@ -75,15 +68,21 @@ def _listed(laps: dict[str, float]) -> str:
     return ", ".join(f"{lap:.2f} s on {circuit}" for circuit, lap in laps.items())
 
 
-REFRESH_SECONDS = 2.0
-"""From one look at all runs to the next."""
-REST = 0.001
-"""Between two runs whoever waits for the interpreter has it [s]."""
+SCAN_INTERVAL = 2.0
+"""Interval between two scans of a folder [s]."""
+TURN_PAUSE = 0.001
+"""Pause after each run that lets the window have the interpreter [s]."""
+COMPARED_REFRESH_INTERVAL = 3.0
+"""Interval at which compared runs that are still learning are read again [s]."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunFacts:
-    """What is known of a run, or (problem) why nothing is. changed: when, in seconds since 1970."""
+    """Facts about a run.
+
+    changed: time of the last change, in seconds since 1970.
+    problem: why the run cannot be read; empty if it can.
+    """
 
     folder: Path
     config: RunConfig | None
@@ -94,20 +93,21 @@ class RunFacts:
 
     @property
     def steps(self) -> int:
-        """That it has learned for."""
+        """Steps that the run has learned for."""
         return self.curves.last_steps
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has learned for as long as it was told to."""
+        """True if the run has reached its configured number of steps."""
         return self.config is not None and self.steps >= self.config.timesteps
 
 
 class RunScanner:
-    """Looks through a folder in a thread of its own, newest run first; again and again at runs that learn.
+    """Scanner of a folder of runs in a thread of its own, newest run first; runs that are learning are read repeatedly.
 
-    facts: what is known so far. changes: counts up with every news. reading: whether there is a run that was not
-    looked at yet.
+    facts: what is known so far.
+    changes: counter of changes to `facts`.
+    reading: True until every run was read once.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -118,41 +118,40 @@ class RunScanner:
         self._stop = Event()
 
     def start(self) -> None:
-        """Look from now on; what is known already stays until it is looked at again."""
+        """Start scanning; known facts stay until they are read again."""
         self.stop()
         self._stop = Event()
         Thread(target=self._run, args=(self._stop,), name="racer-runs", daemon=True).start()
 
     def stop(self) -> None:
-        """At once."""
         self._stop.set()
 
     def _run(self, stop: Event) -> None:
         while not stop.is_set():
-            self._look(stop)
-            stop.wait(REFRESH_SECONDS)
+            self._scan(stop)
+            stop.wait(SCAN_INTERVAL)
 
-    def _look(self, stop: Event) -> None:
+    def _scan(self, stop: Event) -> None:
         folders = self._folders()
         if any(known.folder not in folders for known in self.facts):
-            self._tell([known for known in self.facts if known.folder in folders], stop)
+            self._publish([known for known in self.facts if known.folder in folders], stop)
         known = {each.folder: each for each in self.facts}
         for folder in folders:
             before = known.get(folder)
             if before is None or before.learning or before.changed != _changed(folder):
-                self._tell(self._with(facts_of(folder)), stop)
-            time.sleep(REST)
+                self._publish(self._with(facts_of(folder)), stop)
+            time.sleep(TURN_PAUSE)
             if stop.is_set():
                 return
         self.reading = False
 
-    def _tell(self, facts: list[RunFacts], stop: Event) -> None:
+    def _publish(self, facts: list[RunFacts], stop: Event) -> None:
         if not stop.is_set():
             self.facts = facts
             self.changes += 1
 
     def _with(self, news: RunFacts) -> list[RunFacts]:
-        """A run that was known keeps its place; a new one comes before all that are older."""
+        """Return the facts with those of one run replaced in place, or inserted before all older runs."""
         if any(each.folder == news.folder for each in self.facts):
             return [news if each.folder == news.folder else each for each in self.facts]
         older = next((n for n, each in enumerate(self.facts) if each.changed < news.changed), len(self.facts))
@@ -163,6 +162,7 @@ class RunScanner:
 
 
 def facts_of(folder: Path) -> RunFacts:
+    """Read the facts about a run."""
     changed = _changed(folder)
     try:
         config = load_run_config(folder / "config.json")
@@ -172,58 +172,54 @@ def facts_of(folder: Path) -> RunFacts:
 
 
 def _changed(folder: Path) -> float:
-    """When; a folder that has just gone is the oldest."""
+    """Return the time of a folder's last change; 0 if it is gone."""
     try:
         return folder.stat().st_mtime
     except OSError:
         return 0.0
 
 
-COMPARED_REFRESH_SECONDS = 3.0
-"""From one look at runs that still learn to the next."""
-
-
 class ComparedRuns:
-    """Each is read as soon as it was added; those that learn are read again and again, and once more at their end.
+    """Curves of other runs, read in a thread; those of runs that are learning are read until they end.
 
-    folders: of the runs, in the order in which they came.
+    folders: folders of the runs, in the order they were added.
     """
 
     def __init__(self) -> None:
         self.folders: list[Path] = []
         self._curves: dict[Path, RunHistory] = {}
         self._learning: dict[Path, bool] = {}
-        self._news, self._closed = Event(), False
+        self._added, self._closed = Event(), False
         self._thread: Thread | None = None
 
     @property
     def curves(self) -> list[RunHistory]:
-        """Of all that have been read."""
+        """Curves of all runs that have been read."""
         return [self._curves[folder] for folder in self.folders if folder in self._curves]
 
     def add(self, folder: Path) -> None:
-        """One more, unless it is there already."""
+        """Add a run, unless it was added before."""
         if folder in self.folders:
             return
         self.folders.append(folder)
-        self._news.set()
+        self._added.set()
         if self._thread is None:
             self._thread = Thread(target=self._run, name="racer-compared-runs", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
         self._closed = True
-        self._news.set()
+        self._added.set()
 
     def _run(self) -> None:
         while not self._closed:
-            self._news.clear()
+            self._added.clear()
             for folder in tuple(self.folders):
-                self._look_at(folder)
-            self._news.wait(COMPARED_REFRESH_SECONDS)
+                self._read(folder)
+            self._added.wait(COMPARED_REFRESH_INTERVAL)
 
-    def _look_at(self, folder: Path) -> None:
-        """A run that has gone meanwhile stays as it was read last."""
+    def _read(self, folder: Path) -> None:
+        """Read the curves of a run; those of a run that was deleted stay as they are."""
         learned_before = self._learning.get(folder, True)
         self._learning[folder] = running_learner(folder) is not None
         if learned_before:

@@ -1,4 +1,4 @@
-"""Runs: all that was learned here, with the curve of each."""
+"""The list of all training runs, to open, compare, resume, export and delete them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError
-from racer_viewer.modes.screen import MENU_KEYS, AppContext, Key, ListScreen, MessageScreen
+from racer_viewer.modes.screen import MENU_KEYS, AppContext, MessageScreen, Screen
 from racer_viewer.modes.train.end import MoreStepsScreen
 from racer_viewer.modes.train.run_facts import RunFacts, RunScanner, best_policy, fastest_laps
 from racer_viewer.modes.waiting import BackgroundTask
@@ -18,6 +18,7 @@ from racer_viewer.training.run_folder import remove_run
 from racer_viewer.training.run_lock import running_learner
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Column, Row
+from racer_viewer.ui.views import Key, ListView
 
 if TYPE_CHECKING:
     import pygame
@@ -30,45 +31,45 @@ COLUMNS = (
     Column("fastest lap", 0.12, right=True),
     Column("date", 0.14, right=True),
 )
-NONE, NO_OTHER, READING = "None yet: Train starts one", "There is no other run to compare with", "Looking for runs"
-LEARNING = "learning now: Enter brings it back"
+NO_RUN, NO_OTHER_RUN, READING = "No runs yet: Train starts one", "No other run to compare with", "Reading runs"
+LEARNING = "learning now: Enter opens it"
 PER_CIRCUIT = "several"
-"""Instead of a fastest lap, where the hint has one for every circuit."""
-SMALL_HEIGHT = 200
-"""Of the curve of the chosen run, at scale 1 [px]."""
+"""Text instead of a fastest lap, where the hint has one for every circuit."""
+CURVE_HEIGHT = 200
+"""Height of the curve of the selected run, at scale 1 [px]."""
 
 
-class RunsScreen(ListScreen):
-    """Newest first. Enter opens one; with `choose` it is given to whoever asked instead.
+class RunsScreen(Screen):
+    """Training runs, newest first.
 
+    choose: called with the folder of the run that Enter chooses; by default Enter opens it.
     without: folders that are not listed.
     """
-
-    title = "Runs"
-    list_width = 780
 
     def __init__(
         self, app: AppContext, choose: Callable[[Path], None] | None = None, without: Collection[Path] = ()
     ) -> None:
-        super().__init__(app)
+        self._scanner, self._seen = RunScanner(app.data / "runs"), -1
+        view = ListView(
+            "Runs",
+            columns=COLUMNS,
+            subtitle=f"Saved in {self._scanner.folder}",
+            width=780,
+            draw_beside=self._draw_curve,
+        )
+        super().__init__(app, view)
         self._choose, self._without = choose, set(without)
-        self._lookout, self._seen = RunScanner(app.data / "runs"), -1
         self._facts: list[RunFacts] = []
         self._marked: list[Path] = []
-        self._small = Sparkline(app.theme)
-        self._work: BackgroundTask[str] | None = None
-        self._working = ""
-        self.list.columns = COLUMNS
+        self._curve = Sparkline(app.theme)
+        self._task: BackgroundTask[str] | None = None
+        self._task_text = ""
         self._fill()
 
     @property
-    def subtitle(self) -> str:
-        return f"Kept in {self._lookout.folder}"
-
-    @property
     def reading(self) -> bool:
-        """Whether there are runs that it has not looked at yet."""
-        return self._lookout.reading or self._seen != self._lookout.changes
+        """True while there are runs that are not in the list yet."""
+        return self._scanner.reading or self._seen != self._scanner.changes
 
     def keys(self) -> Sequence[Key]:
         if self._choose is not None:
@@ -89,47 +90,48 @@ class RunsScreen(ListScreen):
         if facts is None or self._choose is not None:
             super().handle(intent)
         elif intent == Command.DELETE:
-            self._ask(facts)
+            self._confirm_delete(facts)
         elif intent == Command.RESTART:
             self._resume(facts)
         elif intent == Command.KEEP:
-            self._do_behind(f"Exporting {facts.folder.name}", partial(_export, facts.folder, self.app.data / "exports"))
+            self._start_task(
+                f"Exporting {facts.folder.name}", partial(export_best, facts.folder, self.app.data / "exports")
+            )
         else:
             super().handle(intent)
 
     def on_show(self) -> None:
-        """Whoever was on top may have begun or ended some."""
-        self._lookout.start()
+        self._scanner.start()
 
     def on_cover(self) -> None:
-        self._lookout.stop()
+        self._scanner.stop()
 
     def on_close(self) -> None:
-        self._lookout.stop()
+        self._scanner.stop()
 
     def tick(self, controls: Controls) -> None:
-        if self._seen != self._lookout.changes or not self._facts:
-            self._seen = self._lookout.changes
+        if self._seen != self._scanner.changes or not self._facts:
+            self._seen = self._scanner.changes
             self._fill()
-        self._look_at_work()
+        self._check_task()
 
-    def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
+    def _draw_curve(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         facts, theme = self._chosen, self.app.theme
-        if self._small.theme is not theme:
-            self._small = Sparkline(theme)
+        if self._curve.theme is not theme:
+            self._curve = Sparkline(theme)
         left = area.right + theme.px(30)
         width = surface.get_width() - left - theme.px(30)
         if facts is not None and width > theme.px(160):
-            self._small.draw(surface, area.__class__(left, area.y, width, theme.px(SMALL_HEIGHT)), facts.curves)
+            self._curve.draw(surface, area.__class__(left, area.y, width, theme.px(CURVE_HEIGHT)), facts.curves)
 
     @property
     def _chosen(self) -> RunFacts | None:
         return self._facts[self.list.chosen] if self._facts else None
 
     def _fill(self) -> None:
-        self._facts = [facts for facts in self._lookout.facts if facts.folder not in self._without]
-        none = READING if self._lookout.reading else NONE if self._choose is None else NO_OTHER
-        self.list.items = [self._row(facts) for facts in self._facts] or [Button(none, enabled=False)]
+        self._facts = [facts for facts in self._scanner.facts if facts.folder not in self._without]
+        empty = READING if self._scanner.reading else NO_RUN if self._choose is None else NO_OTHER_RUN
+        self.list.items = [self._row(facts) for facts in self._facts] or [Button(empty, enabled=False)]
 
     def _row(self, facts: RunFacts) -> Row:
         row = _row(facts, partial(self._open, facts))
@@ -153,49 +155,49 @@ class RunsScreen(ListScreen):
         from racer_viewer.modes.train.setup import resume_run
 
         if facts.learning:
-            self.app.notify("It is learning already: Enter brings it back")
+            self.app.notify("This run is learning already: Enter opens it")
         elif facts.config is not None and facts.is_finished:
             self.app.push(MoreStepsScreen(self.app, facts.folder, facts.steps, facts.config.timesteps))
         else:
             resume_run(self.app, facts.folder)
 
-    def _ask(self, facts: RunFacts) -> None:
+    def _confirm_delete(self, facts: RunFacts) -> None:
         def delete() -> None:
             self.app.pop()
             self._mark(facts.folder, False)
-            self._do_behind(f"Deleting {facts.folder.name}", partial(_delete, facts.folder))
+            self._start_task(f"Deleting {facts.folder.name}", partial(_delete, facts.folder))
 
         if facts.learning:
-            self.app.notify("It is still learning: stop it first")
+            self.app.notify("This run is still learning: stop it first")
             return
-        text = f"{facts.folder} is removed, with all its models. It cannot be brought back."
-        items = [Button("Keep it", on_press=self.app.pop), Button("Delete", on_press=delete)]
+        text = f"{facts.folder} and all its models are deleted. This cannot be undone."
+        items = [Button("Cancel", on_press=self.app.pop), Button("Delete", on_press=delete)]
         self.app.push(MessageScreen(self.app, "Delete this run?", text, items))
 
-    def _do_behind(self, words: str, work: Callable[[], str]) -> None:
-        """One thing at a time; what came of it is said at the end."""
-        if self._work is not None:
-            self.app.notify(f"{self._working} first")
+    def _start_task(self, text: str, task: Callable[[], str]) -> None:
+        """Start a task in the background, one at a time; its result is shown as a notice."""
+        if self._task is not None:
+            self.app.notify(f"{self._task_text}: wait until it is done")
             return
-        self._working, self._work = words, BackgroundTask(work, "racer-work-on-run")
-        self.app.notify(f"{words} ...")
+        self._task_text, self._task = text, BackgroundTask(task, "racer-run-task")
+        self.app.notify(f"{text} ...")
 
-    def _look_at_work(self) -> None:
-        if self._work is None:
+    def _check_task(self) -> None:
+        if self._task is None:
             return
-        if not self._work.done:
-            self.app.notify(f"{self._working} ...")
+        if not self._task.done:
+            self.app.notify(f"{self._task_text} ...")
             return
-        work, self._work = self._work, None
+        task, self._task = self._task, None
         try:
-            self.app.notify(work.result())
+            self.app.notify(task.result())
         except (RacerError, OSError, ImportError) as error:
             self.app.notify(str(error))
-        self._lookout.start()
+        self._scanner.start()
 
 
-def _export(folder: Path, exports: Path) -> str:
-    """The best model of a run, as something to give away."""
+def export_best(folder: Path, exports: Path) -> str:
+    """Export the best model of a run as one file to share; return a notice."""
     from racer_viewer.training.export import share
 
     exports.mkdir(parents=True, exist_ok=True)
@@ -203,15 +205,16 @@ def _export(folder: Path, exports: Path) -> str:
 
 
 def _delete(folder: Path) -> str:
+    """Delete a run; return a notice."""
     if running_learner(folder) is not None:
         raise RacerError(f"{folder.name} is still learning: stop it first")
     remove_run(folder)
-    return f"{folder.name} is deleted"
+    return f"Deleted {folder.name}"
 
 
-def _row(facts: RunFacts, do: Callable[[], None]) -> Row:
+def _row(facts: RunFacts, on_press: Callable[[], None]) -> Row:
     if facts.config is None:
-        return Row(facts.folder.name, facts.problem, cells=("", "cannot be read", "", "", ""), on_press=do)
+        return Row(facts.folder.name, facts.problem, cells=("", "cannot be read", "", "", ""), on_press=on_press)
     config, curves = facts.config, facts.curves
     several = len(config.circuits) > 1
     circuit = f"{len(config.circuits)} circuits" if several else config.tracks[0]
@@ -219,4 +222,4 @@ def _row(facts: RunFacts, do: Callable[[], None]) -> Row:
     date = f"{datetime.fromtimestamp(facts.changed):%Y-%m-%d}"
     cells = (config.algo.upper(), circuit, f"{facts.steps:,}", fastest, date)
     hints = (LEARNING if facts.learning else "", best_policy(curves), fastest_laps(curves) if several else "")
-    return Row(facts.folder.name, "; ".join(filter(None, hints)), cells=cells, on_press=do)
+    return Row(facts.folder.name, "; ".join(filter(None, hints)), cells=cells, on_press=on_press)

@@ -1,6 +1,4 @@
-"""Opening the screen of a training: of a new run, of one that goes on, or of one that is to be seen.
-
-Before training: what to learn, where and how. The first line starts it as it stands."""
+"""The screen before training, and functions that open the training screen for a new or an existing run."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.modes.choose import CircuitChooser
-from racer_viewer.modes.screen import AppContext, MessageScreen
+from racer_viewer.modes.circuits import CircuitPicker
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.tensorboard import show_tensorboard
@@ -19,15 +17,16 @@ from racer_viewer.runtime import can_train, training_install_hint
 from racer_viewer.training.config import DEFAULT_PRESET, PRESETS, RunConfig, preset
 from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.item_list import Button, Choice, Item
+from racer_viewer.ui.views import ListView
 
 if TYPE_CHECKING:
     import pygame
 
 Opened = Callable[[TrainScreen], None]
-"""Hears of the screen as soon as there is one."""
+"""Callback that receives the training screen when it is opened."""
 
 
-def _nobody(screen: TrainScreen) -> None:
+def _ignore(screen: TrainScreen) -> None:
     pass
 
 
@@ -36,9 +35,9 @@ def open_training(
     config: RunConfig,
     compared: Sequence[Path] = (),
     tensorboard: bool = False,
-    opened: Opened = _nobody,
+    opened: Opened = _ignore,
 ) -> None:
-    """Begin a run and see it, with the curves of others over its own."""
+    """Start a run and show it, compared with the curves of other runs."""
 
     def begin() -> TrainScreen:
         screen = _screen_of(app, RunMonitor.start(config, app.data / "runs"), compared, opened)
@@ -49,33 +48,33 @@ def open_training(
     open_safely(app, begin)
 
 
-def open_run(app: AppContext, folder: Path, compared: Sequence[Path] = (), opened: Opened = _nobody) -> None:
-    """See a run that is learning, or that has learned, with the curves of others over its own."""
+def open_run(app: AppContext, folder: Path, compared: Sequence[Path] = (), opened: Opened = _ignore) -> None:
+    """Show a live or ended run, compared with the curves of other runs."""
     _open_in_background(
         app, f"Opening {folder.name}", lambda: RunMonitor.attach(folder), RunMonitor.detach, compared, opened
     )
 
 
-def resume_run(app: AppContext, folder: Path, timesteps: int | None = None, opened: Opened = _nobody) -> None:
-    """Learn on from the last that was saved, to so many steps in all; None is what it was told to."""
-    words = f"Resuming {folder.name}"
-    _open_in_background(app, words, lambda: RunMonitor.continue_run(folder, timesteps), RunMonitor.close, opened=opened)
+def resume_run(app: AppContext, folder: Path, timesteps: int | None = None, opened: Opened = _ignore) -> None:
+    """Resume a run from its last checkpoint, up to `timesteps` in total; None is its configured number."""
+    text = f"Resuming {folder.name}"
+    _open_in_background(app, text, lambda: RunMonitor.continue_run(folder, timesteps), RunMonitor.close, opened=opened)
 
 
 def _open_in_background(
     app: AppContext,
-    words: str,
+    text: str,
     open_it: Callable[[], RunMonitor],
     undo: Callable[[RunMonitor], None],
     compared: Sequence[Path] = (),
-    opened: Opened = _nobody,
+    opened: Opened = _ignore,
 ) -> None:
-    """undo: what becomes of the run if the user leaves before it is there."""
-    open_in_background(app, words, open_it, lambda run: _screen_of(app, run, compared, opened), undo)
+    """Open a run in the background; `undo` is called with it if the user leaves before it is opened."""
+    open_in_background(app, text, open_it, lambda run: _screen_of(app, run, compared, opened), undo)
 
 
 def _screen_of(app: AppContext, run: RunMonitor, compared: Sequence[Path], opened: Opened) -> TrainScreen:
-    """A run that cannot be shown does not go on unseen."""
+    """Return the screen of a run; if that fails, close the run."""
     try:
         screen = TrainScreen(app, run)
         for folder in compared:
@@ -90,63 +89,79 @@ def _screen_of(app: AppContext, run: RunMonitor, compared: Sequence[Path], opene
 ALGORITHMS = ("ppo", "sac")
 CARS = (8, 16, 32, 64, 128, 256)
 STEPS = (100_000, 250_000, 500_000, 800_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000)
-FIRST_STEPS = 500_000
-"""That quick offers: a car that drives, within half a minute."""
-ABOUT = {
+DEFAULT_STEPS = 500_000
+"""Steps offered for the default preset: a car that drives, within half a minute."""
+PRESET_HINTS = {
     "quick": "One circuit, a first lap within seconds",
     "champion": "All circuits and some random ones: one policy for everything, in minutes",
-    "specialist": "Begins with what the champion knows and learns one circuit to the last hundredth",
+    "specialist": "Starts from the champion and masters one circuit",
 }
 
 
-class TrainSetupScreen(CircuitChooser):
-    title = "Train"
+class TrainSetupScreen(Screen):
+    """Circuit, algorithm, preset, cars and steps of a new run."""
 
     def __init__(self, app: AppContext) -> None:
-        super().__init__(app)
+        self.picker = CircuitPicker(app)
+        super().__init__(app, ListView("Train", draw_beside=self._draw_circuit))
         self._algorithm = Choice(
-            "Algorithm", options=[each.upper() for each in ALGORITHMS], on_change=self._take_algorithm
+            "Algorithm", options=[each.upper() for each in ALGORITHMS], on_change=self._set_algorithm
         )
-        self._preset = Choice("Preset", on_change=lambda number: self._take_preset())
-        self._cars = Choice("Cars", "That learn at the same time", options=[str(count) for count in CARS])
-        self._steps = Choice("Steps", "Of all cars together", options=[f"{count:,}" for count in STEPS])
-        self._begin = Button("Start", on_press=self._start)
-        self._runs = Button("Runs", "See, compare, resume or delete what was learned before", on_press=self._see_runs)
-        self._take_algorithm(0)
+        self._preset = Choice("Preset", on_change=lambda number: self._set_preset())
+        self._cars = Choice("Cars", "Cars that learn at the same time", options=[str(count) for count in CARS])
+        self._steps = Choice(
+            "Steps", "Environment steps of all cars together", options=[f"{count:,}" for count in STEPS]
+        )
+        self._start_button = Button("Start", on_press=self._start)
+        self._runs = Button("Runs", "Open, compare, resume or delete earlier runs", on_press=self._open_runs)
+        self._set_algorithm(0)
 
     @property
     def config(self) -> RunConfig:
-        """Of the run that would start now."""
+        """Config of the run that Start would start."""
         algo, name = self._chosen_preset
         config = preset(algo, name)
-        tracks = config.tracks if _has_its_own(config) else (self.where,)
+        tracks = config.tracks if _has_own_circuits(config) else (self.picker.circuit_id,)
         return replace(config, tracks=tracks, num_cars=CARS[self._cars.chosen], timesteps=STEPS[self._steps.chosen])
 
-    def draw_beside(self, surface: pygame.Surface, area: pygame.Rect) -> None:
-        """The chosen circuit, where it is the one that is learned on."""
-        if self._chosen_circuit in self.list.items:
-            super().draw_beside(surface, area)
+    def refresh(self) -> None:
+        self.picker.refresh()
+
+    def _draw_circuit(self, surface: pygame.Surface, area: pygame.Rect) -> None:
+        """Draw the chosen circuit, unless the preset has its own circuits."""
+        if self.picker.item in self.list.items:
+            self.picker.draw(surface, area)
 
     @property
     def _chosen_preset(self) -> tuple[str, str]:
         return ALGORITHMS[self._algorithm.chosen], self._preset.value or DEFAULT_PRESET
 
-    def _take_algorithm(self, number: int) -> None:
+    def _set_algorithm(self, number: int) -> None:
         self._preset.options = list(PRESETS[ALGORITHMS[number]])
         self._preset.chosen = 0
-        self._take_preset()
+        self._set_preset()
 
-    def _take_preset(self) -> None:
-        """Cars and steps as the preset has them."""
+    def _set_preset(self) -> None:
+        """Set cars, steps and circuits as in the preset."""
         algo, name = self._chosen_preset
         config = preset(algo, name)
-        self._preset.hint = ABOUT.get(name, "")
-        knows = f"with what {config.begin_from} knows" if config.begin_from else "from nothing"
-        self._begin.hint = f"Learning begins {knows}"
+        self._preset.hint = PRESET_HINTS.get(name, "")
+        source = f"the {config.begin_from} model" if config.begin_from else "scratch"
+        self._start_button.hint = f"Train from {source}"
         self._cars.chosen = CARS.index(config.num_cars)
-        self._steps.chosen = STEPS.index(FIRST_STEPS if name == DEFAULT_PRESET and algo == "ppo" else config.timesteps)
-        circuit = _fixed_circuits(config) if _has_its_own(config) else self._chosen_circuit
-        self.list.items = [self._begin, circuit, self._algorithm, self._preset, self._cars, self._steps, self._runs]
+        self._steps.chosen = STEPS.index(
+            DEFAULT_STEPS if name == DEFAULT_PRESET and algo == "ppo" else config.timesteps
+        )
+        circuit = _fixed_circuits(config) if _has_own_circuits(config) else self.picker.item
+        self.list.items = [
+            self._start_button,
+            circuit,
+            self._algorithm,
+            self._preset,
+            self._cars,
+            self._steps,
+            self._runs,
+        ]
 
     def _start(self) -> None:
         if can_train():
@@ -154,21 +169,21 @@ class TrainSetupScreen(CircuitChooser):
         else:
             self.app.push(MessageScreen(self.app, "Training is not installed", training_install_hint()))
 
-    def _see_runs(self) -> None:
+    def _open_runs(self) -> None:
         self.app.push(RunsScreen(self.app))
 
 
-def _has_its_own(config: RunConfig) -> bool:
-    """Whether a preset says itself where to learn; one circuit only stands for any."""
+def _has_own_circuits(config: RunConfig) -> bool:
+    """Return whether a preset has its own circuits; a single one is only a placeholder."""
     return len(config.tracks) > 1
 
 
 def _fixed_circuits(config: RunConfig) -> Item:
-    """In place of the choice of a circuit, where there is none."""
+    """Return a disabled item that replaces the choice of a circuit."""
     count = f"{len(config.circuits)} of the preset"
     return Button(
         "Circuits",
-        "This preset learns on circuits of its own: the other ones let you choose",
+        "This preset has its own circuits; other presets let you choose one",
         enabled=False,
         note=count,
     )

@@ -1,4 +1,4 @@
-"""TensorBoard on a run, in a process of its own that ends with the window. A browser opens as soon as it answers."""
+"""TensorBoard for a run, in a process that ends with the window; a browser opens as soon as it is ready."""
 
 from __future__ import annotations
 
@@ -16,95 +16,99 @@ from pathlib import Path
 from racer_env.errors import RacerError
 
 HOST = "127.0.0.1"
-STARTS, ENDED = "TensorBoard starts", "TensorBoard has ended before it could answer"
+STARTING, FAILED = "Starting TensorBoard", "TensorBoard ended before it was ready"
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
+"""Callback that shows a notice; it is called from other threads too."""
 
 
-class Board:
-    """A TensorBoard process for one folder. url: where it answers, empty until it does."""
+class TensorBoardProcess:
+    """A TensorBoard process for one folder.
 
-    def __init__(self, folder: Path, say: Say) -> None:
+    url: address of its server; empty until it is ready.
+    """
+
+    def __init__(self, folder: Path, notify: Notify) -> None:
         context = multiprocessing.get_context("spawn")
         self._answer, there = context.Pipe(duplex=False)
         self._process = context.Process(target=serve, args=(str(folder), there), name="tensorboard", daemon=True)
         self._process.start()
         there.close()
         self.url = ""
-        self._in_a_thread(self._wait, say)
+        self._in_thread(self._wait, notify)
 
     @property
     def pid(self) -> int | None:
         return self._process.pid
 
     @property
-    def is_live(self) -> bool:
+    def is_running(self) -> bool:
         return self._process.is_alive()
 
-    def show(self, say: Say) -> None:
-        """In a browser, now; or say that it will be as soon as there is something to see."""
+    def show(self, notify: Notify) -> None:
+        """Open a browser if the server is ready; else notify that it is starting."""
         if self.url:
-            self._in_a_thread(_browse, self.url, say)
+            self._in_thread(_browse, self.url, notify)
         else:
-            say(STARTS)
+            notify(STARTING)
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self._process.terminate()
         self._process.join()
 
-    def _wait(self, say: Say) -> None:
+    def _wait(self, notify: Notify) -> None:
         try:
             url, problem = self._answer.recv()
         except (EOFError, OSError):
-            url, problem = "", ENDED
+            url, problem = "", FAILED
         if problem:
-            say(problem)
+            notify(problem)
         else:
             self.url = url
-            _browse(url, say)
+            _browse(url, notify)
 
     @staticmethod
-    def _in_a_thread(do: Callable[..., None], *arguments: object) -> None:
-        """Some browsers are waited for until they are closed."""
-        threading.Thread(target=do, args=arguments, name="racer-tensorboard", daemon=True).start()
+    def _in_thread(function: Callable[..., None], *arguments: object) -> None:
+        """Run a function in a thread: opening a browser may block until it is closed."""
+        threading.Thread(target=function, args=arguments, name="racer-tensorboard", daemon=True).start()
 
 
-_BOARDS: dict[Path, Board] = {}
-"""One for each folder, for as long as the window is there."""
+_processes: dict[Path, TensorBoardProcess] = {}
+"""Processes by folder; they run until the app ends."""
 
 
-def open_tensorboard(folder: Path, say: Say) -> Board:
-    """Begin it, or show again what has begun. say: told how far it is, from another thread too."""
+def open_tensorboard(folder: Path, notify: Notify) -> TensorBoardProcess:
+    """Start TensorBoard for a folder, or open the browser again if it is running already."""
     if find_spec("tensorboard") is None:
         raise RacerError('TensorBoard is not installed: pip install "racer-viewer[train]"')
-    board = _BOARDS.get(folder)
-    if board is None or not board.is_live:
-        board = _BOARDS[folder] = Board(folder, say)
-    board.show(say)
+    board = _processes.get(folder)
+    if board is None or not board.is_running:
+        board = _processes[folder] = TensorBoardProcess(folder, notify)
+    board.show(notify)
     return board
 
 
-def show_tensorboard(folder: Path, say: Say) -> None:
-    """The same for a window, which goes on without it."""
+def show_tensorboard(folder: Path, notify: Notify) -> None:
+    """Start TensorBoard; notify instead of raising if that fails."""
     try:
-        open_tensorboard(folder, say)
+        open_tensorboard(folder, notify)
     except (RacerError, OSError) as error:
-        say(str(error))
+        notify(str(error))
 
 
-def _browse(url: str, say: Say) -> None:
+def _browse(url: str, notify: Notify) -> None:
     try:
         opened = webbrowser.open(url)
     except webbrowser.Error:
         opened = False
-    say(f"TensorBoard is open in your browser: {url}" if opened else f"TensorBoard: open {url} in a browser")
+    notify(f"TensorBoard is open in your browser: {url}" if opened else f"TensorBoard: open {url} in a browser")
 
 
 def serve(folder: str, answer: Connection) -> None:
-    """What the process does: tell its address, or what went wrong, and stay for as long as its parent is there."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the window, and this ends with it
-    watching = threading.Thread(target=_end_with_parent, name="parent", daemon=True)
-    watching.start()
+    """Run the TensorBoard process: send its address or an error, then serve until the parent process ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the window; this process ends with it
+    watcher = threading.Thread(target=_end_with_parent, name="parent", daemon=True)
+    watcher.start()
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     try:
         from tensorboard import program  # type: ignore[import-untyped]
@@ -113,13 +117,13 @@ def serve(folder: str, answer: Connection) -> None:
         board.configure(argv=["", "--logdir", folder, "--host", HOST, "--port", "0", "--load_fast", "false"])
         answer.send((board.launch(), ""))
     except (Exception, SystemExit) as error:
-        answer.send(("", f"TensorBoard does not start: {error}"))
+        answer.send(("", f"TensorBoard cannot be started: {error}"))
         return
-    watching.join()
+    watcher.join()
 
 
 def _end_with_parent() -> None:
-    """However that ends."""
+    """Exit when the parent process ends, however it ends."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""Somebody who looks at the app's window on a screen: all they know of the car is its dot on the map."""
+"""Reads the car's position from pixels of the app's window: the dot on the map."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ SCREEN = (1400, 900)
 PLAYER = np.array(ORDINARY.player)
 
 
+KEY_INTERVAL = 0.15
+"""Time between two keys [s]; the app must draw a frame in between."""
+
+
 def press(screen: XvfbScreen, *keys: str) -> None:
     for key in keys:
-        screen.do("key", key)
-        time.sleep(0.15)
+        screen.do("key", key, "sleep", KEY_INTERVAL)
 
 
 class Eyes:
-    """Finds the car on the map in the corner, and knows where on the track that is."""
+    """Finds the car on the map in the corner of the window and returns its position on the track."""
 
     def __init__(self, screen: XvfbScreen, track: Track, bottom: int = 0) -> None:
-        """The map lies so far above the bottom of the window [px]; where the keys are shown it lies higher."""
+        """bottom: height of the timeline and the key line below the map [px]."""
         self._screen = screen
         self._line = track.centreline.points(np.arange(0.0, track.length, 5.0))
         places = np.array([(-150.0, 90.0), (200.0, -40.0), (0.0, -100.0)])
@@ -41,27 +44,26 @@ class Eyes:
         return None if dot is None else tuple((np.array([*dot, 1.0]) @ self._to_world).tolist())
 
     def sees_no_keys(self, seconds: float = 1.0) -> bool:
-        """Whether the map is in its place for so long: the car is on the road."""
+        """Return whether the map stays in its place for this time, which the key line would change."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             place = self.see()
             if place is None or float(np.hypot(*(self._line - place).T).min()) > 40.0:
                 return False
-            time.sleep(0.05)
         return True
 
     def shows(self, colour: tuple[int, int, int]) -> bool:
         return bool((self.window() == colour).all(axis=2).any())
 
     def window(self) -> NDArray[np.uint8]:
-        """The pixels of the app's window."""
+        """Return the pixels of the app's window."""
         pixels = self._screen.pixels
         left, top = (SCREEN[0] - WINDOW[0]) // 2, (SCREEN[1] - WINDOW[1]) // 2
         return pixels[top : top + WINDOW[1], left : left + WINDOW[0]]
 
 
 def _dot(window: NDArray[np.uint8]) -> tuple[float, float] | None:
-    """The middle of the followed car's dot, in the lower right of the window."""
+    """Return the centre of the followed car's dot, in the lower right of the window."""
     height, width = window.shape[:2]
     corner = window[height // 2 :, width * 3 // 4 :]
     rows, columns = np.nonzero((corner == PLAYER).all(axis=2))
@@ -69,7 +71,7 @@ def _dot(window: NDArray[np.uint8]) -> tuple[float, float] | None:
 
 
 def _map_picture(track: Track, x: float, y: float, bottom: int) -> NDArray[np.uint8]:
-    """What the map looks like with a car here."""
+    """Draw the map with a car at this position."""
     cars = np.zeros(1, CAR)
     cars["x"], cars["y"] = x, y
     surface = pygame.Surface(WINDOW)

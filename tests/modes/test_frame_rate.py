@@ -1,4 +1,4 @@
-"""A lap time does not depend on how fast pictures are drawn."""
+"""Lap times do not depend on the frame rate."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +16,7 @@ DRIVEN_TICKS = 220
 SCRIPT = {
     0: "+up", 100: "+right", 112: "-right", 132: "+right", 148: "-right", 160: "+right", 180: "-right",
 }  # fmt: skip
-"""What is pressed (+) and let go (−), by tick."""
+"""Keys pressed (+) and released (−), by tick."""
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
 
     def drive_at(fps: int) -> tuple[bytes, list[int], float]:
-        """The actions, gate times and reward of the same drive at so many frames a second."""
+        """Drive the script at a frame rate; returns its actions, gate ticks and length."""
         folder = tmp_path / str(fps)
         folder.mkdir()
         (folder / "settings.json").write_text('{"window": [960, 540]}')
@@ -54,7 +54,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
 
 
 def _frames(fps: int):  # type: ignore[no-untyped-def]
-    """Ticks at which keys may change, and the frames from there to the next: a whole number of both."""
+    """Yield the ticks at which keys may change, each with the durations of the frames up to the next."""
     step = 4
     per_step = Fraction(step * fps, 60)
     assert per_step.denominator == 1

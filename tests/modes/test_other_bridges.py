@@ -1,9 +1,9 @@
-"""Watching and playing where the cars are on somebody else's server, through the real app and real sockets."""
+"""Watching cars that a server simulates, through the real app and real sockets."""
 
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -37,21 +37,12 @@ def own_server(tmp_path: Path) -> Iterator[RunningBridge]:
         yield running
 
 
-def frames_until(person: Person, condition: Callable[[], bool], what: str) -> None:
-    """The window goes on as it does in its own loop: however long the server takes, it draws."""
-    end = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}"
-        person.frames()
-        time.sleep(0.01)  # the server is in this process too
-
-
 def watching(person: Person, url: str) -> WatchScreen:
     person.app.context.bridge = BridgeAddress(url)
     open_watch(person.app.context, [CHAMPION], "track-01")
     person.top(WaitingScreen)
     person.frames(2)
-    frames_until(person, lambda: not isinstance(person.app.context.top, WaitingScreen), "the connection")
+    person.until(lambda: not isinstance(person.app.context.top, WaitingScreen), "the connection")
     screen = person.top(WatchScreen)
     screen.playback.chosen = 4
     return screen
@@ -62,14 +53,14 @@ def tick_of(screen: WatchScreen) -> int:
 
 
 def pixels_like(person: Person, colour: tuple[int, int, int]) -> int:
-    """In the right half of the line at the top, how many are of this colour."""
+    """Count the pixels of this colour in the right half of the status line."""
     picture = pygame.surfarray.array3d(person.picture())
     corner = picture[picture.shape[0] // 2 :, : person.app.context.theme.px(STATUS_HEIGHT)].astype(int)
     return int((np.abs(corner - np.array(colour)).max(axis=2) < 12).sum())
 
 
 @pytest.mark.slow
-def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contacts(
+def test_a_car_on_an_existing_server_is_in_sync_for_a_whole_lap_with_wall_contacts(
     person: Person, server: OldServer
 ) -> None:
     screen = watching(person, server.url)
@@ -82,16 +73,16 @@ def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contac
         assert screen.live.tick.bridge.exact, screen.live.tick.bridge
         return tick_of(screen) >= until
 
-    frames_until(person, lambda: note(30), "half a second")
+    person.until(lambda: note(30), "half a second")
     person.press("t")
     person.hold("right", "up")
-    frames_until(person, lambda: note(44), "a turn towards the wall")
+    person.until(lambda: note(44), "a turn towards the wall")
     person.let_go("right")
-    frames_until(person, lambda: note(0) and len(walls) > 0, "the wall")
+    person.until(lambda: note(0) and len(walls) > 0, "the wall")
     person.let_go("up")
     person.press("t")
     screen.playback.chosen = 4
-    frames_until(person, lambda: note(0) and len(screen.live.tick.laps) == 1, "a lap")
+    person.until(lambda: note(0) and len(screen.live.tick.laps) == 1, "a lap")
     assert walls
     assert pixels_like(person, person.app.context.theme.palette.good) > 20
     assert not screen.view.after.styles[0].ghost
@@ -103,7 +94,7 @@ def test_a_car_on_an_existing_server_is_in_step_for_a_whole_lap_with_wall_contac
     assert trace.mismatch is None
 
 
-def test_a_server_that_lies_after_tick_500_is_found_out_on_screen(person: Person, server: OldServer) -> None:
+def test_wrong_observations_after_tick_500_are_shown_as_out_of_sync(person: Person, server: OldServer) -> None:
     def lie(reply: dict[str, Any]) -> dict[str, Any]:
         if reply["type"] == "step_result" and reply["info"]["stepCount"] > 500:
             reply["observation"][13] = min(1.0, reply["observation"][13] + 0.01)
@@ -111,22 +102,22 @@ def test_a_server_that_lies_after_tick_500_is_found_out_on_screen(person: Person
 
     server.distort = lie
     screen = watching(person, server.url)
-    frames_until(person, lambda: tick_of(screen) >= 480, "tick 480")
+    person.until(lambda: tick_of(screen) >= 480, "tick 480")
     assert screen.live.tick.bridge is not None
     assert screen.live.tick.bridge.exact
     assert pixels_like(person, person.app.context.theme.palette.bad) == 0
-    frames_until(person, lambda: tick_of(screen) >= 510, "tick 510")
+    person.until(lambda: tick_of(screen) >= 510, "tick 510")
     assert screen.live.tick.bridge.out_of_sync_since == 501
     assert pixels_like(person, person.app.context.theme.palette.bad) > 20
-    assert screen.view.after.styles[0].ghost, "a guess is not drawn as if it were the car"
+    assert screen.view.after.styles[0].ghost, "an estimated car is drawn as a ghost"
 
 
-def test_a_lost_connection_is_said_the_window_lives_and_reconnects(person: Person) -> None:
+def test_a_lost_connection_is_shown_and_can_be_reopened(person: Person) -> None:
     with old_server() as server:
         first = watching(person, server.url)
-        frames_until(person, lambda: tick_of(first) >= 30, "some ticks")
+        person.until(lambda: tick_of(first) >= 30, "some ticks")
         server.distort = lambda reply: b"]]"
-        frames_until(person, lambda: person.app.context.top is not first, "the loss")
+        person.until(lambda: person.app.context.top is not first, "the loss")
         lost = person.top(MessageScreen)
         assert lost.title == "Connection lost"
         drawn = person.app.frames
@@ -134,44 +125,42 @@ def test_a_lost_connection_is_said_the_window_lives_and_reconnects(person: Perso
         assert person.app.frames == drawn + 10
         server.distort = lambda reply: reply
         person.choose("Reconnect")
-        frames_until(person, lambda: person.app.context.top is first, "the connection")
+        person.until(lambda: person.app.context.top is first, "the connection")
         before = tick_of(first)
-        frames_until(person, lambda: before < tick_of(first) < 30, "ticks of the new episode")
+        person.until(lambda: before < tick_of(first) < 30, "ticks of the new episode")
         assert [episode.ending for episode in first.episodes] == ["left"]
 
 
 @pytest.mark.slow
-def test_a_server_that_falls_silent_counts_as_gone_after_a_while(
+def test_a_server_that_stops_answering_counts_as_lost(
     person: Person, server: OldServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = watching(person, server.url)
-    frames_until(person, lambda: tick_of(screen) >= 10, "some ticks")
+    person.until(lambda: tick_of(screen) >= 10, "some ticks")
     monkeypatch.setattr("racer_viewer.modes.race_view.MAX_SILENCE", 1.0)
-    silent = True
+    answer = Event()
 
     def fall_silent(reply: dict[str, Any]) -> dict[str, Any]:
-        end = time.monotonic() + LIMIT
-        while silent and time.monotonic() < end:
-            time.sleep(0.01)
+        answer.wait(LIMIT)
         return reply
 
     server.distort = fall_silent
     try:
-        frames_until(person, lambda: screen.live.silence > 0.6, "half a second of silence")
+        person.until(lambda: screen.live.silence > 0.6, "half a second of silence")
         assert person.app.context.top is screen
         assert any("no answer" in text for text, _ in screen.live.connection_words())
-        frames_until(person, lambda: person.app.context.top is not screen, "the end of patience")
+        person.until(lambda: person.app.context.top is not screen, "the lost connection")
         assert "No answer" in person.top(MessageScreen).text
     finally:
-        silent = False
+        answer.set()
 
 
-def test_nobody_there_is_a_message_with_another_try(person: Person) -> None:
+def test_a_failed_connection_can_be_retried(person: Person) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"ws://127.0.0.1:{listener.getsockname()[1]}"
     person.app.context.bridge = BridgeAddress(url)
     open_watch(person.app.context, [CHAMPION], "track-01")
-    frames_until(person, lambda: isinstance(person.app.context.top, MessageScreen), "the message")
+    person.until(lambda: isinstance(person.app.context.top, MessageScreen), "the message")
     message = person.top(MessageScreen)
     assert url in message.text
     person.choose("Try again")
@@ -179,14 +168,14 @@ def test_nobody_there_is_a_message_with_another_try(person: Person) -> None:
     def is_another_message() -> bool:
         return isinstance(person.app.context.top, MessageScreen) and person.app.context.top is not message
 
-    frames_until(person, is_another_message, "the next message")
+    person.until(is_another_message, "the next message")
     person.choose("Back")
 
 
-def test_a_circuit_that_the_server_does_not_know_is_told_in_its_words(person: Person, server: OldServer) -> None:
+def test_a_circuit_unknown_to_the_server_is_reported_in_its_words(person: Person, server: OldServer) -> None:
     person.app.context.bridge = BridgeAddress(server.url)
     open_watch(person.app.context, [CHAMPION], "track-06")
-    frames_until(person, lambda: isinstance(person.app.context.top, MessageScreen), "the message")
+    person.until(lambda: isinstance(person.app.context.top, MessageScreen), "the message")
     assert "Unknown track" in person.top(MessageScreen).text
 
 
@@ -199,9 +188,9 @@ def test_with_telemetry_the_car_is_seen_and_its_replay_is_the_same_to_the_bit(
     assert screen.view.after.track.circuit is not None
     assert screen.view.after.track.circuit.name == "Circuit", "it is the circuit that we know by this id"
     screen.playback.chosen = 5
-    frames_until(person, lambda: len(screen.live.tick.laps) == 2, "two laps")
+    person.until(lambda: len(screen.live.tick.laps) == 2, "two laps")
     person.press("space")
-    frames_until(person, lambda: screen.live.drive.waiting_since is None, "the last answer")
+    person.until(lambda: screen.live.drive.waiting_since is None, "the last answer")
     replay = screen.live.tick.followed.replay()
     assert replay is not None
     trace = trace_replay(replay)
@@ -220,21 +209,21 @@ def test_episodes_on_a_slow_server_are_counted_once(person: Person, server: OldS
 
     server.distort = short_episodes
     screen = watching(person, server.url)
-    frames_until(person, lambda: screen.number > 3, "three episodes")
+    person.until(lambda: screen.number > 3, "three episodes")
     assert [(each.number, each.ending) for each in screen.episodes[:3]] == [(n, "time up") for n in (1, 2, 3)]
     assert all(each.replay is not None for each in screen.episodes)
 
 
 def test_the_circuit_is_switched_on_a_server_that_has_room_for_one(person: Person, server: OldServer) -> None:
     screen = watching(person, server.url)
-    frames_until(person, lambda: tick_of(screen) >= 5, "some ticks")
+    person.until(lambda: tick_of(screen) >= 5, "some ticks")
     person.press("page down")
-    frames_until(person, lambda: person.app.context.top is screen and tick_of(screen) > 3, "the other circuit")
+    person.until(lambda: person.app.context.top is screen and tick_of(screen) > 3, "the other circuit")
     assert screen.setup.circuit == "track-02"
     assert [each.ending for each in screen.episodes] == ["left"]
 
 
-def test_a_server_with_more_gates_than_ours_does_not_end_the_app(person: Person, server: OldServer) -> None:
+def test_a_server_with_more_gates_does_not_end_the_app(person: Person, server: OldServer) -> None:
     def more_gates(reply: dict[str, Any]) -> dict[str, Any]:
         if reply["type"] == "step_result":
             reply["observation"][13] = 1.0
@@ -243,7 +232,7 @@ def test_a_server_with_more_gates_than_ours_does_not_end_the_app(person: Person,
 
     server.distort = more_gates
     screen = watching(person, server.url)
-    frames_until(person, lambda: tick_of(screen) >= 80 or person.app.context.top is not screen, "80 ticks")
+    person.until(lambda: tick_of(screen) >= 80 or person.app.context.top is not screen, "80 ticks")
     assert person.app.context.top is screen
     assert screen.live.tick.bridge is not None
     assert not screen.live.tick.bridge.exact

@@ -1,4 +1,4 @@
-"""Watching and replays in a real window: what a person sees there, what the keys and the mouse do to it."""
+"""Watching and replays in a real window, with real keys and a real mouse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")]
 
 MAP_PIXEL = 6.0
-"""How far apart two places on the map must be to be told apart [units]."""
+"""Minimum distance of two positions that the map shows as different [units]."""
 OVERLAYS = '{"overlays": ["timing", "map"], "name": "Anna"}'
 
 
@@ -47,9 +47,10 @@ def running(screen: XvfbScreen, data: Path, *arguments: str) -> Iterator[subproc
 
 
 def way_within(eyes: Eyes, seconds: float) -> float:
-    """How far the car came in that time [units]."""
+    """Return the distance that the car moves in this time [units]."""
     first = eyes.see()
-    time.sleep(seconds)
+    end = time.monotonic() + seconds
+    wait_for(lambda: time.monotonic() >= end, "the end of the measurement")
     second = eyes.see()
     assert first is not None
     assert second is not None
@@ -84,7 +85,7 @@ def test_a_person_watches_stops_time_takes_the_wheel_films_and_leaves(
         press(screen, "t")
         wait_for(lambda: way_within(eyes, 0.3) > MAP_PIXEL, "the agent to go on")
         press(screen, "F10")
-        time.sleep(1.0)
+        way_within(eyes, 1.0)
         press(screen, "F10")
         wait_for(lambda: eyes.see() is None, "the film to be made")
         wait_for(lambda: len(list((data / "films").glob("racer-*.mp4"))) == 1, "the film")
@@ -130,7 +131,7 @@ def test_a_person_drags_along_the_timeline_of_a_replay(screen: XvfbScreen, track
 
 
 def make_replay(data: Path) -> Path:
-    """Of the champion's first lap."""
+    """Save a replay of the champion's first lap."""
     from racer_viewer.agents import load_agent
     from racer_viewer.modes.race import Entrant, Race, RaceSetup
     from racer_viewer.replays import save_replay
@@ -148,7 +149,7 @@ def make_replay(data: Path) -> Path:
 
 
 def drag_to(screen: XvfbScreen, share: float) -> None:
-    """Press on the rail and draw the mouse along: the rail is where it is drawn at this size of the window."""
+    """Drag the mouse along the rail of the timeline to this share of its length."""
     import pygame
 
     from racer_viewer.render.overlays import lap_time

@@ -1,4 +1,4 @@
-"""The app in a real window: somebody who sees the screen and presses keys drives a lap, pauses, resizes and quits."""
+"""The app in a real window: a lap is driven by the pixels on screen and by key presses; pause, resize, quit."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")]
 
 TARGET_SPEED, LOOK_AHEAD = 42.0, 34.0
-"""Of a careful person [units/s], and how far ahead they look [units]."""
-LONGEST_LAP = 120.0
+"""Speed of a careful driver [units/s], and the distance of the point steered for [units]."""
+MAX_LAP_TIME = 120.0
 """[s]"""
 
 
@@ -42,7 +42,7 @@ def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_
         press(screen, "Return")
         wait_for(lambda: eyes.see() is not None, "the race")
         lap = _drive(screen, eyes, track, data)
-        assert 8.0 < lap < LONGEST_LAP
+        assert 8.0 < lap < MAX_LAP_TIME
         press(screen, "Return")  # again
         wait_for(lambda: eyes.see() is not None, "the race again")
         press(screen, "Escape")
@@ -52,7 +52,7 @@ def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_
         window = screen.do("getwindowfocus").strip()
         screen.do("windowsize", window, 1000, 600)
         wait_for(lambda: "1000x600" in screen.do("getwindowgeometry", window), "the smaller window")
-        time.sleep(0.3)
+        screen.do("sleep", 0.3)  # some frames in the smaller window
         assert app.poll() is None
         _quit(screen)
         assert app.wait(LIMIT) == 0
@@ -64,22 +64,22 @@ def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_
 
 
 def _quit(screen: XvfbScreen) -> None:
-    """By the keyboard: pause, last line, menu, last line."""
+    """Quit by the keyboard: pause, last line, menu, last line."""
     press(screen, "Escape")
     press(screen, "Up")
     press(screen, "Return")
-    time.sleep(0.2)
+    screen.do("sleep", 0.2)
     press(screen, "Up")
     press(screen, "Return")
 
 
 def _drive(screen: XvfbScreen, eyes: Eyes, track: Track, data: Path) -> float:
-    """Keep to the middle of the road by what is seen, until a lap is in the records; its time [s]."""
+    """Keep to the middle of the road until a lap is in the records; returns its time [s]."""
     arcs = np.arange(0.0, track.length, 2.0)
     line = track.centreline.points(arcs)
     seen: list[tuple[float, float, float]] = []
     held: set[str] = set()
-    end = time.monotonic() + LONGEST_LAP
+    end = time.monotonic() + MAX_LAP_TIME
     try:
         while time.monotonic() < end:
             lap = _recorded(data)
@@ -99,15 +99,15 @@ def _drive(screen: XvfbScreen, eyes: Eyes, track: Track, data: Path) -> float:
             if speed > 5.0 and abs(error) > 0.05:
                 _tap(screen, "a" if error > 0.0 else "d", min(0.06, abs(error) * 0.12))
             else:
-                time.sleep(0.02)
+                screen.do("sleep", 0.02)
     finally:
         for key in held:
             screen.do("keyup", key)
-    raise AssertionError(f"no lap within {LONGEST_LAP:g} s; last seen at {seen[-1:]}")
+    raise AssertionError(f"no lap within {MAX_LAP_TIME:g} s; last seen at {seen[-1:]}")
 
 
 def _motion(seen: list[tuple[float, float, float]], track: Track) -> tuple[float, float]:
-    """Speed and heading from where the car was a quarter of a second ago."""
+    """Return speed and heading, from the position a quarter of a second ago."""
     now, x, y = seen[-1]
     before = next((each for each in seen if now - each[0] < 0.25), seen[0])
     seconds = now - before[0]
@@ -129,7 +129,7 @@ def _tap(screen: XvfbScreen, key: str, seconds: float) -> None:
 
 
 def _recorded(data: Path) -> float | None:
-    """The best lap in the records [s], if there is one: the app enters it when the race is over."""
+    """Return the best lap in the records [s], if there is one; the app enters it after the race."""
     path = data / "records.sqlite"
     if not path.exists():
         return None

@@ -1,6 +1,5 @@
-"""Things that are done task the window, and given up."""
+"""Background tasks and the waiting screen."""
 
-import time
 from threading import Event
 
 import pytest
@@ -10,18 +9,16 @@ from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.waiting import BackgroundTask, WaitingScreen, open_in_background
 from tests.modes.person import Person
+from tests.processes import wait_for
 
 LIMIT = 20.0
 
 
 def wait_until_done(task: BackgroundTask[int]) -> None:
-    end = time.monotonic() + LIMIT
-    while not task.done:
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    wait_for(lambda: task.done, "the task", LIMIT)
 
 
-def test_what_came_of_it_or_went_wrong_is_known_when_it_is_done() -> None:
+def test_a_task_returns_its_result_or_raises_its_error() -> None:
     go = Event()
     task = BackgroundTask(lambda: int(go.wait(LIMIT)), "test")
     assert not task.done
@@ -35,7 +32,7 @@ def test_what_came_of_it_or_went_wrong_is_known_when_it_is_done() -> None:
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_what_nobody_wants_any_more_is_undone(late: bool) -> None:
+def test_the_result_of_a_cancelled_task_is_undone(late: bool) -> None:
     go, undone = Event(), Event()
     task = BackgroundTask(lambda: int(go.wait(LIMIT)), "test")
     if not late:
@@ -46,7 +43,7 @@ def test_what_nobody_wants_any_more_is_undone(late: bool) -> None:
     assert undone.wait(LIMIT)
 
 
-def test_a_screen_comes_when_its_content_is_there_and_esc_gives_it_up(person: Person) -> None:
+def test_a_screen_opens_when_its_content_is_loaded_and_esc_cancels(person: Person) -> None:
     context, go, undone = person.app.context, Event(), Event()
 
     def begin() -> None:
@@ -69,7 +66,7 @@ def test_a_screen_comes_when_its_content_is_there_and_esc_gives_it_up(person: Pe
     assert person.until_top(MessageScreen).title == "Here"
 
 
-def test_what_cannot_be_opened_is_a_message(person: Person) -> None:
+def test_a_loading_error_is_shown_as_a_message(person: Person) -> None:
     def fail() -> int:
         raise RacerError("there is nothing to open")
 

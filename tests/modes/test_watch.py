@@ -24,19 +24,19 @@ def watching(person: Person, *models: str, circuit: str = "track-01") -> WatchSc
 
 
 def ticks_in(person: Person, screen: WatchScreen, frames: int) -> int:
-    """Of the simulation, during so many frames of the window."""
+    """Return the simulation ticks during so many frames of the window."""
     before = int(screen.view.after.car["step_count"])
     person.ticks(frames)
     return int(screen.view.after.car["step_count"]) - before
 
 
-def is_the_same_again(replay: Replay) -> bool:
-    """To the bit, laps and rewards."""
+def is_reproduced(replay: Replay) -> bool:
+    """Re-simulate a replay and compare laps and reward exactly."""
     trace = trace_replay(replay)
     return tuple(lap.ticks for lap in trace.laps) == replay.laps and trace.reward == replay.reward
 
 
-def test_time_stands_goes_tick_by_tick_and_goes_on(person: Person) -> None:
+def test_time_can_be_paused_stepped_and_resumed(person: Person) -> None:
     screen = watching(person)
     assert ticks_in(person, screen, 30) == 30
     person.press("space")
@@ -51,25 +51,25 @@ def test_time_stands_goes_tick_by_tick_and_goes_on(person: Person) -> None:
     assert ticks_in(person, screen, 5) == 5
 
 
-PATIENT = 60.0
-"""How long the ticks of one picture may take where the machine is busy with other things [s]."""
+LONG_BUDGET = 60.0
+"""Time budget for the ticks of one frame that a busy machine does not exceed [s]."""
 
 
 @pytest.mark.parametrize(("presses", "frames", "ticks"), [(-2, 60, 15), (-1, 60, 30), (1, 60, 120), (2, 30, 120)])
 def test_time_goes_at_a_quarter_to_sixteen_times_its_speed(
     person: Person, presses: int, frames: int, ticks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("racer_viewer.modes.race_view.TIME_BUDGET", PATIENT)
+    monkeypatch.setattr("racer_viewer.modes.race_view.TIME_BUDGET", LONG_BUDGET)
     screen = watching(person)
     person.press(*["-" if presses < 0 else "="] * abs(presses))
     person.frames(4)
     assert abs(ticks_in(person, screen, frames) - ticks) <= 1
 
 
-def test_sixteen_times_is_as_much_as_the_machine_can_and_says_so(
+def test_the_speed_reached_is_shown_if_it_is_below_sixteen_times(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("racer_viewer.modes.race_view.TIME_BUDGET", PATIENT)
+    monkeypatch.setattr("racer_viewer.modes.race_view.TIME_BUDGET", LONG_BUDGET)
     screen = watching(person)
     person.press(*["="] * 9)
     assert screen.playback.name == "16×"
@@ -110,7 +110,7 @@ def test_an_episode_ends_by_itself_and_the_next_one_begins(person: Person) -> No
     )
 
 
-def test_a_car_that_stands_still_is_told_so(person: Person) -> None:
+def test_a_car_that_stands_still_ends_its_episode(person: Person) -> None:
     screen = watching(person)
     person.frames(5)
     person.press("t", "=", "=")
@@ -120,7 +120,7 @@ def test_a_car_that_stands_still_is_told_so(person: Person) -> None:
     assert not screen.at_wheel, "the next episode is the agent's"
 
 
-def test_the_next_episode_can_be_had_at_once(person: Person) -> None:
+def test_an_episode_can_be_skipped(person: Person) -> None:
     screen = watching(person)
     person.ticks(50)
     person.press("n")
@@ -130,7 +130,7 @@ def test_the_next_episode_can_be_had_at_once(person: Person) -> None:
     assert int(screen.view.after.car["step_count"]) < 10
 
 
-def test_the_person_takes_the_wheel_and_the_agent_goes_on_from_there(person: Person) -> None:
+def test_the_user_takes_the_wheel_and_the_agent_drives_on_from_there(person: Person) -> None:
     screen = watching(person)
     person.ticks(120)
     person.press("t")
@@ -153,7 +153,7 @@ def test_the_person_takes_the_wheel_and_the_agent_goes_on_from_there(person: Per
         assert screen.number == 1
     replay = screen.live.tick.followed.replay()
     assert replay is not None
-    assert is_the_same_again(replay)
+    assert is_reproduced(replay)
 
 
 def test_stochastic_actions_vary_and_deterministic_ones_do_not(person: Person) -> None:
@@ -164,7 +164,7 @@ def test_stochastic_actions_vary_and_deterministic_ones_do_not(person: Person) -
         person.ticks(120)
         replay = screen.live.tick.followed.replay()
         assert replay is not None
-        assert is_the_same_again(replay)
+        assert is_reproduced(replay)
         return replay.actions[:100]
 
     first, second = driven(), driven()
@@ -187,7 +187,7 @@ def test_episodes_can_begin_anywhere(person: Person) -> None:
         person.ticks(30)
         replay = screen.live.tick.followed.replay()
         assert replay is not None
-        assert is_the_same_again(replay)
+        assert is_reproduced(replay)
         starts.append(float(trace_replay(replay).rows["arc"][0]))
     assert len(set(starts)) == 3
 
@@ -252,7 +252,7 @@ def test_a_model_that_cannot_be_loaded_gives_its_reason_on_screen(person: Person
     person.frames(2)
 
 
-def test_an_episode_is_kept_and_is_the_same_again(person: Person) -> None:
+def test_a_saved_episode_is_reproduced(person: Person) -> None:
     screen = watching(person, "learning-2-first-lap")
     person.ticks(200)
     person.press("space", "k")
@@ -260,10 +260,10 @@ def test_an_episode_is_kept_and_is_the_same_again(person: Person) -> None:
     replay = load_replay(path)
     assert replay.driver == "learning-2-first-lap"
     assert replay.ticks == int(screen.view.after.car["step_count"])
-    assert is_the_same_again(replay)
+    assert is_reproduced(replay)
 
 
-def test_every_episode_is_listed_and_can_be_seen_again_and_kept(person: Person) -> None:
+def test_every_episode_is_listed_and_can_be_watched_again_and_saved(person: Person) -> None:
     watching(person, "champion", "sac-track-01")
     person.ticks(30)
     person.press("n")
@@ -291,7 +291,7 @@ def test_what_watching_shows_can_be_hidden_and_stays_so(person: Person) -> None:
     assert person.picture().get_at(middle) != with_table.get_at(middle)
 
 
-def test_replays_that_are_kept_in_the_same_second_do_not_replace_each_other(person: Person) -> None:
+def test_replays_saved_in_the_same_second_do_not_replace_each_other(person: Person) -> None:
     watching(person)
     person.ticks(30)
     person.press("space", "k", "k", "k")
@@ -305,7 +305,7 @@ def test_all_cars_that_drive_are_in_the_table(person: Person) -> None:
     assert list(screen.table.drivers) == [entrant.name for entrant in screen.setup.entrants]
 
 
-def test_a_model_that_fails_while_it_drives_is_told(person: Person) -> None:
+def test_a_model_that_fails_while_it_drives_is_reported(person: Person) -> None:
     screen = watching(person)
     person.ticks(10)
 

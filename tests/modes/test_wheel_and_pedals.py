@@ -1,4 +1,4 @@
-"""From keys and sticks to a car's wheel and pedals."""
+"""Conversion of keys and sticks to a car's steering and pedals."""
 
 import pytest
 

@@ -34,11 +34,21 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
     ## Description
     N cars stepped together in one compiled call. Results are bit-identical to N times `RacerEnv`, many times faster.
 
-    A car whose episode ends starts the next one within the same step (`AutoresetMode.SAME_STEP`): its last observation
-    and info are in `infos["final_obs"]` and `infos["final_info"]`.
+    ## Action space
+    `Box(-1 or 0, 1, (N, 3), float32)`: steer, throttle and brake of each car, as in `RacerEnv`.
 
-    ## Spaces, rewards, starting state, episode end
-    Those of `RacerEnv`, batched: actions (N, 3), observations (N, 14).
+    ## Observation space
+    `Box(-1 or 0, 1, (N, 14), float32)`: the observation of `RacerEnv` for each car.
+
+    ## Rewards
+    Float64 (N,): the sum of each car's reward components, which are columns of `infos`.
+
+    ## Starting state
+    That of `RacerEnv`, drawn for each car by its own random generator: car i of seed s starts as one car of seed s + i.
+
+    ## Episode end
+    That of `RacerEnv`. A car whose episode ends starts the next one within the same step (`AutoresetMode.SAME_STEP`):
+    its last observation and info are in `infos["final_obs"]` and `infos["final_info"]`.
 
     ## Arguments
     - `num_envs`: number of cars.

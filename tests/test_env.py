@@ -48,7 +48,7 @@ def assert_same(a: list[Any], b: list[Any], tolerance: float = 0.0) -> None:
         assert [type(value) for value in numbers] == [type(value) for value in other_numbers]
 
 
-def test_gymnasium_finds_nothing_to_complain_about(
+def test_gymnasium_checks_pass_without_warnings(
     recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
@@ -141,7 +141,7 @@ def test_options_of_a_reset_hold_from_that_episode_on() -> None:
     assert env.step(np.float32([0, 1, 0]))[4]["progress"] == 0.0
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_errors_name_what_is_wrong() -> None:
     with pytest.raises(ConfigError, match="did you mean circuit"):
         RacerEnv().reset(options={"circut": "track-02"})
     with pytest.raises(ConfigError, match="unknown key 'lap'"):
@@ -239,6 +239,37 @@ def test_a_picture_is_drawn_wherever_the_car_is(source: str, tmp_path: Path) -> 
     assert before.ndim == 3
     assert before.shape[2] == 3
     assert not np.array_equal(before, after)
+
+
+def test_the_car_has_the_same_row_wherever_it_is_simulated(tmp_path: Path) -> None:
+    columns = ("x", "y", "heading", "speed", "arc", "lap", "checkpoint", "lap_ticks", "step_count", "action", "reward",
+               "components", "finished_lap_ticks", "wall_contact", "terminated", "truncated", "rays")  # fmt: skip
+    with running_bridge(tmp_path) as bridge, old_server() as server:
+        envs = [RacerEnv(url, render_mode="rgb_array") for url in (None, bridge.url, server.url)]
+        for env in envs:
+            env.reset(seed=0)
+        driver, copy = Driver(load_circuit("track-01")), Simulation(load_circuit("track-01"))
+        here, there, shadowed = envs
+        finished: list[int] = []
+        for tick in range(1500):
+            (action,) = driver.act(copy.cars)
+            copy.step([action])
+            here.step(action)
+            there.step(action)
+            for name in columns:
+                assert here.car[name].tolist() == there.car[name].tolist(), name
+            if tick < 100:
+                shadowed.step(action)
+                for name in columns:
+                    np.testing.assert_allclose(here.car[name], shadowed.car[name], rtol=0, atol=1e-6, err_msg=name)
+            if there.car["finished_lap_ticks"]:
+                finished.append(int(there.car["finished_lap_ticks"]))
+                break
+        assert finished == [tick + 1]
+        assert shadowed.shadow is not None
+        assert shadowed.shadow.in_sync
+        for env in envs:
+            env.close()
 
 
 def test_a_driver_laps_through_the_environment() -> None:

@@ -11,7 +11,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from racer_env import RacerEnv, RacerVectorEnv
-from racer_env.engine import ANYWHERE
+from racer_env.engine import ANYWHERE, CAR
 from racer_env.env import EnvClosedError
 from racer_env.errors import ActionError, BridgeError, RacerError
 from tests.bridge.conftest import running_bridge
@@ -46,7 +46,7 @@ def single(number: int, tracks: list[str], redraw: bool) -> RacerEnv:
 
 @pytest.mark.parametrize("redraw", [False, True])
 @pytest.mark.parametrize("remote", [False, True])
-def test_it_is_bit_identical_to_single_environments(redraw: bool, remote: bool, tmp_path: Path) -> None:
+def test_results_are_bit_identical_to_single_environments(redraw: bool, remote: bool, tmp_path: Path) -> None:
     tracks = ["track-01", "track-03", "random:9"]
     singles = SyncVectorEnv(
         [lambda i=i: single(i, tracks, redraw) for i in range(7)],  # type: ignore[misc]
@@ -74,7 +74,7 @@ def test_it_is_bit_identical_to_single_environments(redraw: bool, remote: bool, 
         together.close()
 
 
-def test_make_vec_makes_it() -> None:
+def test_make_vec_returns_a_racer_vector_env() -> None:
     env = gymnasium.make_vec("racer_env:Racer-v0", num_envs=3, track_id="track-02")
     assert isinstance(env.unwrapped, RacerVectorEnv)
     assert env.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
@@ -121,7 +121,7 @@ def test_threads_change_nothing() -> None:
     shared.close()
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_errors_name_what_is_wrong() -> None:
     env = RacerVectorEnv(3)
     env.reset(seed=0)
     for wrong in (np.zeros((2, 3)), np.zeros(3), "abc", np.full((3, 3), np.nan)):
@@ -142,10 +142,33 @@ def test_an_existing_server_cannot_batch_and_the_error_says_so() -> None:
         RacerVectorEnv(3, server.url)
 
 
-def test_one_that_finds_no_bridge_leaves_nothing_but_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_connection_raises_its_error_and_nothing_later(monkeypatch: pytest.MonkeyPatch) -> None:
     later: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", later.append)
     with pytest.raises(BridgeError):
         RacerVectorEnv(2, "ws://127.0.0.1:9")
     gc.collect()
     assert not later
+
+
+def test_cars_are_copies_of_the_rows_of_the_simulation() -> None:
+    env = RacerVectorEnv(3, start=ANYWHERE)
+    _, infos = env.reset(seed=1)
+    before = env.cars
+    assert before.dtype == CAR
+    assert before["speed"].tolist() == infos["speed"].tolist()
+    actions = np.array([(0.0, 1.0, 0.0), (0.5, 0.5, 0.0), (0.0, 0.0, 1.0)], np.float32)
+    _, rewards, *_ = env.step(actions)
+    assert before["step_count"].tolist() == [0, 0, 0]
+    assert env.cars["step_count"].tolist() == [1, 1, 1]
+    assert env.cars["action"].tolist() == actions.tolist()
+    assert env.cars["reward"].tolist() == rewards.tolist()
+
+
+def test_cars_over_a_bridge_have_no_rows(tmp_path: Path) -> None:
+    with running_bridge(tmp_path) as bridge:
+        env = RacerVectorEnv(2, bridge.url)
+        env.reset(seed=0)
+        with pytest.raises(BridgeError, match="no positions"):
+            _ = env.cars
+        env.close()

@@ -50,7 +50,7 @@ def test_no_server_says_how_to_start_one() -> None:
         BridgeClient("ws://no.such.host.invalid:9876")
 
 
-def test_a_server_that_is_silent_is_given_up_in_time() -> None:
+def test_connecting_to_a_silent_server_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         begin = time.monotonic()
         with pytest.raises(BridgeError, match=r"within 0\.3 s"):
@@ -102,7 +102,7 @@ def test_an_error_reply_is_passed_on_and_the_connection_stays_usable(server: Old
     client.close()
 
 
-def test_stepping_before_a_reset_is_an_error_here(server: OldServer) -> None:
+def test_stepping_before_a_reset_is_an_error_of_the_client(server: OldServer) -> None:
     with pytest.raises(RacerError, match="reset the environment first"):
         BridgeClient(server.url).step([0, 1, 0])
 
@@ -199,7 +199,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("path", "value", "named"), BROKEN)
-def test_a_broken_reply_is_named_and_never_reaches_the_caller(
+def test_an_invalid_reply_raises_an_error_that_names_the_value(
     server: OldServer, path: tuple[Any, ...], value: Any, named: str
 ) -> None:
     client = BridgeClient(server.url)
@@ -214,7 +214,7 @@ def test_a_broken_reply_is_named_and_never_reaches_the_caller(
 
 
 @pytest.mark.parametrize("reply", [b"", b"{", b"[1]", b'"x"', b"\xff\xfe", b"NaN", json.dumps({"a": 1}).encode()])
-def test_a_reply_that_is_no_message_is_named(server: OldServer, reply: bytes) -> None:
+def test_a_reply_that_is_no_message_is_refused(server: OldServer, reply: bytes) -> None:
     client = BridgeClient(server.url)
     client.reset()
     server.distort = lambda _: reply
@@ -271,7 +271,7 @@ def copied(step: BatchStep) -> BatchStep:
     return decode_result(message, len(step.rewards))  # type: ignore[arg-type]
 
 
-def test_right_batches_pass_the_contract_through_the_end_of_episodes() -> None:
+def test_valid_batches_pass_validation_across_the_end_of_episodes() -> None:
     contract, batch = batch_steps()
     ended = 0
     for _ in range(10):
@@ -298,7 +298,7 @@ def test_right_batches_pass_the_contract_through_the_end_of_episodes() -> None:
         ("cars.stillness", -1, "stillness"),
     ],
 )
-def test_a_broken_batch_is_named(column: str, value: Any, named: str) -> None:
+def test_an_invalid_batch_result_is_refused(column: str, value: Any, named: str) -> None:
     contract, batch = batch_steps()
     step = copied(batch.step(np.ones((3, 3))))
     at: Any = step
@@ -309,7 +309,7 @@ def test_a_broken_batch_is_named(column: str, value: Any, named: str) -> None:
         contract.step(step)
 
 
-def test_a_batch_message_of_the_wrong_size_or_kind_is_named() -> None:
+def test_a_batch_message_of_the_wrong_size_or_kind_is_refused() -> None:
     batch = EmbeddedBatch(3)
     message = encode_result(batch.reset())
     for wrong in (
@@ -377,6 +377,27 @@ def test_a_shadow_car_reports_since_when_it_is_out_of_sync(server: OldServer) ->
     server.distort = lambda reply: reply
     watched.reset()
     assert watched.shadow.in_sync
+    watched.close()
+
+
+def test_out_of_sync_the_values_of_the_server_override_those_of_the_shadow_car(server: OldServer) -> None:
+    watched = ShadowedClient(BridgeClient(server.url))
+    watched.reset()
+    watched.step([0, 1, 0])
+
+    def lap_and_wall(reply: dict[str, Any]) -> dict[str, Any]:
+        reply["observation"][0] = 0.5
+        reply["info"].update(lap=2, checkpoint=0, rawSpeed=77.0, wallContact=True)
+        return reply
+
+    server.distort = lap_and_wall
+    watched.step([0, 1, 0])
+    car = watched.car
+    assert (car["speed"], car["wall_contact"], car["lap"], car["checkpoint"]) == (77.0, True, 2, 0)
+    assert (car["finished_lap_ticks"], car["lap_ticks"]) == (2, 0)
+    watched.step([0, 1, 0])
+    assert (watched.car["finished_lap_ticks"], watched.car["lap_ticks"]) == (0, 1)
+    server.distort = lambda reply: reply
     watched.close()
 
 

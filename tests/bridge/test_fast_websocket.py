@@ -98,7 +98,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("parts", SCRIPTS.values(), ids=SCRIPTS.keys())
-def test_a_message_arrives_whole_however_it_comes(parts: list[bytes]) -> None:
+def test_a_message_arrives_whole_however_it_is_split(parts: list[bytes]) -> None:
     pongs = []
 
     def talk(peer: socket.socket) -> None:

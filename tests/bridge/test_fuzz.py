@@ -139,7 +139,7 @@ messages_of_all_sorts = st.one_of(
 
 @settings(max_examples=40, deadline=None)
 @given(messages=st.lists(messages_of_all_sorts, min_size=1, max_size=30))
-def test_whatever_hypothesis_thinks_of(bridge: RunningBridge, messages: list[Message]) -> None:
+def test_messages_drawn_by_hypothesis(bridge: RunningBridge, messages: list[Message]) -> None:
     barrage(bridge.port, messages)
 
 

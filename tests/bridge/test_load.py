@@ -48,7 +48,7 @@ def test_two_hundred_clients_at_once(bridge: RunningBridge) -> None:
     assert len(set(results)) == len(names), "the same actions on the same circuit give the same replies"
 
 
-def test_a_storm_of_resets(bridge: RunningBridge) -> None:
+def test_many_resets_at_once(bridge: RunningBridge) -> None:
     requests = [
         json.dumps(
             {"type": "reset", "trackId": circuit.id, "seed": seed, "config": {"episode": {"maxSteps": seed + 1}}}
@@ -81,7 +81,7 @@ while True:
 """
 
 
-def test_a_client_that_is_killed_in_the_midst_of_a_step_disturbs_nobody(bridge: RunningBridge) -> None:
+def test_a_client_killed_during_a_step_does_not_disturb_others(bridge: RunningBridge) -> None:
     def lost() -> int:
         return sum(line["why"] == "connection lost" for line in events(bridge.log, "closed"))
 
@@ -119,7 +119,7 @@ def test_a_client_notices_at_once_that_its_server_was_killed(start_bridge: Start
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be frozen here")
-def test_a_client_gives_up_on_a_server_that_is_frozen_in_the_midst_of_a_step(bridge: RunningBridge) -> None:
+def test_a_step_on_a_frozen_server_times_out(bridge: RunningBridge) -> None:
     client = BridgeClient(bridge.url, reply_timeout=1.0)
     client.reset()
     begin = time.monotonic()

@@ -75,7 +75,7 @@ def test_a_refusal_says_why(bridge: RunningBridge) -> None:
     assert events(bridge.log, "refused")[-1]["status"] == 403
 
 
-def test_without_the_token_nobody_is_let_in(guarded: RunningBridge) -> None:
+def test_clients_without_the_token_are_refused(guarded: RunningBridge) -> None:
     with pytest.raises(websocket.WebSocketBadStatusException) as refusal:
         PlainClient(guarded.url)
     assert refusal.value.status_code == 401
@@ -107,7 +107,7 @@ def test_with_the_token_a_client_is_let_in(guarded: RunningBridge) -> None:
         client.reset()
 
 
-def test_the_token_opens_no_door_for_pages_of_other_origins(guarded: RunningBridge) -> None:
+def test_the_token_does_not_admit_pages_of_other_origins(guarded: RunningBridge) -> None:
     assert status(guarded, f"/?token={IN_A_URL}", Origin="http://evil.example") == 403
 
 

@@ -189,7 +189,7 @@ def test_text_that_is_not_utf_8_is_refused(raw: RawWebSocket) -> None:
         b"GET / HTTP/1.1\r\nOrigin: http://[\r\nHost: [\r\n\r\n",
     ],
 )
-def test_what_is_no_websocket_is_refused_as_http_does_it(bridge: RunningBridge, request_head: bytes) -> None:
+def test_requests_that_are_no_websocket_get_an_http_error(bridge: RunningBridge, request_head: bytes) -> None:
     with raw_websocket(bridge.port, upgrade=False) as raw:
         raw.send(request_head)
         assert raw.until(b"\r\n").startswith(b"HTTP/1.1 4")
@@ -203,7 +203,7 @@ def test_a_request_head_without_an_end_is_not_kept(bridge: RunningBridge) -> Non
         assert raw.is_closed_by_server()
 
 
-def test_none_of_this_was_an_error_of_the_server_or_worth_a_line_for_each_message(bridge: RunningBridge) -> None:
+def test_none_of_this_was_an_error_of_the_server_or_logged_per_message(bridge: RunningBridge) -> None:
     assert events(bridge.log, "message") == []
     assert events(bridge.log, "internal error") == []
     assert "Traceback" not in bridge.log.read_text()

@@ -39,7 +39,7 @@ def test_a_larger_message_is_refused(bridge: RunningBridge) -> None:
         assert "exceeding" in received.close_reason
 
 
-def test_a_frame_that_announces_too_much_is_refused_before_it_has_come(bridge: RunningBridge) -> None:
+def test_a_frame_that_announces_too_much_is_refused_before_it_has_arrived(bridge: RunningBridge) -> None:
     with raw_websocket(bridge.port) as raw:
         raw.send(b"\x82\xff" + (10 * MEGABYTE).to_bytes(8, "big") + bytes(4))
         assert raw.receive().close_code == 1009
@@ -62,13 +62,13 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
         yield running
 
 
-def test_so_many_cars_and_no_more(small: RunningBridge) -> None:
+def test_the_number_of_cars_is_limited(small: RunningBridge) -> None:
     with plain_client(small.url) as client:
         assert "from 1 to 8" in client.refusal({"type": "batch_reset", "numCars": 9})
         assert client.ask({"type": "describe"})["limits"]["cars"] == 8
 
 
-def test_so_many_clients_and_no_more(small: RunningBridge) -> None:
+def test_the_number_of_clients_is_limited(small: RunningBridge) -> None:
     wait_for(lambda: connected(small) == 0, "earlier clients have left")
     first, *others = [PlainClient(small.url) for _ in range(5)]
     with pytest.raises(websocket.WebSocketBadStatusException) as refusal:
@@ -90,7 +90,7 @@ def connected(bridge: RunningBridge) -> int:
     return len(events(bridge.log, "connected")) - len(events(bridge.log, "closed"))
 
 
-def test_sockets_that_never_ask_for_a_websocket_keep_nobody_out(small: RunningBridge) -> None:
+def test_sockets_that_never_ask_for_a_websocket_do_not_count_as_clients(small: RunningBridge) -> None:
     wait_for(lambda: connected(small) == 0, "earlier clients have left")
     idle = [RawWebSocket(small.port, upgrade=False) for _ in range(50)]
     for number, raw in enumerate(idle):
@@ -121,7 +121,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridg
         yield running
 
 
-def test_where_batches_may_be_larger_a_text_may_not(impatient: RunningBridge) -> None:
+def test_a_limit_for_larger_batches_does_not_apply_to_text(impatient: RunningBridge) -> None:
     with plain_client(impatient.url) as client:
         assert "65536 bytes" in client.refusal(padded(LARGEST_MESSAGE + 1))
         client.send({"type": "batch_reset", "numCars": 4000})
@@ -161,7 +161,7 @@ def test_a_client_that_waits_for_its_circuits_is_not_silent(impatient: RunningBr
 
 
 @pytest.mark.parametrize("last", [b"", frame(3), frame(CLOSE)], ids=["silence", "a broken frame", "a close frame"])
-def test_a_client_that_never_reads_is_let_go_in_the_end(impatient: RunningBridge, last: bytes) -> None:
+def test_a_client_that_never_reads_is_disconnected_in_the_end(impatient: RunningBridge, last: bytes) -> None:
     before = len(logged(impatient.log, "closed", 0))
     with raw_websocket(impatient.port, receive_buffer=4096) as raw:
         raw.socket.setblocking(False)
@@ -169,7 +169,7 @@ def test_a_client_that_never_reads_is_let_go_in_the_end(impatient: RunningBridge
         wait_for(lambda: len(logged(impatient.log, "closed", 0)) > before, "the connection is closed")
 
 
-def test_someone_else_is_served_while_one_is_let_go(impatient: RunningBridge) -> None:
+def test_other_clients_are_served_while_one_is_closed(impatient: RunningBridge) -> None:
     with plain_client(impatient.url) as client:
         client.reset()
         client.step()
@@ -243,7 +243,7 @@ def test_circuits_in_use_are_limited_and_those_out_of_use_make_room() -> None:
     assert names[0] in missing.value.names
 
 
-def test_clients_that_come_and_go_leave_nothing_behind(bridge: RunningBridge) -> None:
+def test_clients_that_come_and_go_leave_no_memory_in_use(bridge: RunningBridge) -> None:
     def come_and_go() -> None:
         with raw_websocket(bridge.port) as raw:
             raw.send(frame(TEXT, b'{"type":"batch_reset","numCars":1024}'))

@@ -50,11 +50,11 @@ def test_the_line_says_why_a_connection_ended(verbose: RunningBridge) -> None:
     with raw_websocket(verbose.port):
         pass
     assert logged(verbose.log, "closed", 4)[-1]["why"] == "connection lost"
-    lines = [line for line in verbose.log.read_text().splitlines() if not line.startswith("Compiling")]
+    lines = [line for line in verbose.log.read_text().splitlines() if not line.startswith("Preparing the engine")]
     assert all(line.startswith("20") and '{"event":"' in line for line in lines)
 
 
-def test_on_request_every_message_is_written_down(verbose: RunningBridge) -> None:
+def test_verbose_servers_log_every_message(verbose: RunningBridge) -> None:
     before, closed = (len(events(verbose.log, event)) for event in ("message", "closed"))
     with plain_client(verbose.url) as client:
         client.ask({"type": "reset"})

@@ -98,7 +98,7 @@ def test_a_car_that_stands_still_for_too_long_is_terminated(client: PlainClient)
     assert client.step([0, 0, 1])["info"]["stillnessCounter"] == 8
 
 
-def test_the_config_of_a_reset_decides_what_is_paid(client: PlainClient) -> None:
+def test_the_config_of_a_reset_determines_the_reward(client: PlainClient) -> None:
     client.reset(config={"weights": {"progress": 0.0, "speedBonus": 0.0, "stillnessPenalty": -7.0}})
     assert client.step([0, 0, 1])["reward"] == -7.0
 
@@ -202,7 +202,7 @@ def test_json_that_is_no_object_is_refused(client: PlainClient, text: str) -> No
     client.reset()
 
 
-def test_a_client_may_learn_all_about_the_server(client: PlainClient) -> None:
+def test_a_server_describes_itself(client: PlainClient) -> None:
     reply = client.ask({"type": "describe"})
     assert (reply["type"], reply["protocol"]) == ("describe_result", 1)
     assert reply["observation"]["shape"] == [14]
@@ -243,7 +243,7 @@ def test_telemetry_comes_with_every_reply_when_it_was_asked_for_and_only_then(cl
     assert "telemetry" not in client.step()
 
 
-def test_a_start_and_a_seed_decide_where_the_car_stands(bridge: RunningBridge) -> None:
+def test_start_and_seed_determine_the_position_of_the_car(bridge: RunningBridge) -> None:
     with plain_client(bridge.url) as one, plain_client(bridge.url) as other:
         first = one.reset(start=ANYWHERE, seed=7)
         assert first == other.reset(start=ANYWHERE, seed=7)
@@ -311,7 +311,7 @@ def test_a_batch_has_the_documented_layout_and_the_same_values_as_single_cars(br
             assert values[87 + car] is info["wallContact"]
 
 
-def test_a_batch_says_how_episodes_ended_and_has_started_the_next(client: PlainClient) -> None:
+def test_a_batch_returns_the_end_of_an_episode_and_starts_the_next(client: PlainClient) -> None:
     config = {"weights": {"stillnessSpeedThreshold": 0.01}, "episode": {"stillnessTimeoutTicks": 2}}
     start = binary_reply(client, {"type": "batch_reset", "numCars": CARS, "config": config})
     moving, standing = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -376,7 +376,7 @@ def test_a_mask_resets_some_cars_and_leaves_the_others(client: PlainClient) -> N
     assert struct.unpack_from(RESULT, reply, 16)[33:36] == (0, 1, 0)
 
 
-def test_the_seeds_of_a_batch_decide_where_its_cars_stand(client: PlainClient) -> None:
+def test_the_seeds_of_a_batch_determine_the_positions_of_its_cars(client: PlainClient) -> None:
     def arcs(**seeds: Any) -> tuple[float, ...]:
         reply = binary_reply(client, {"type": "batch_reset", "numCars": CARS, "start": ANYWHERE, **seeds})
         return struct.unpack_from(RESULT, reply, 16)[39:81]
@@ -405,7 +405,7 @@ ALL_WEIGHTS = (
     ],
     ids=json.dumps,
 )
-def test_settings_beyond_reason_are_refused_or_give_sane_replies(client: PlainClient, settings: dict[str, Any]) -> None:
+def test_extreme_settings_are_refused_or_give_valid_replies(client: PlainClient, settings: dict[str, Any]) -> None:
     if client.ask({"type": "reset", **settings})["type"] == "reset_result":
         for _ in range(30):
             step = client.step([1.0, 1.0, 0.0])

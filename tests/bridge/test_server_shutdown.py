@@ -123,7 +123,7 @@ def failed_starts(*attempts: list[str]) -> list[str]:
     return [said for _, said in results]
 
 
-def test_a_port_that_is_taken_is_said_with_one_that_is_free_and_that_works(start_bridge: StartBridge) -> None:
+def test_the_error_of_a_taken_port_suggests_a_free_one_that_works(start_bridge: StartBridge) -> None:
     with socket.create_server(("127.0.0.1", 0)) as somebody:
         port = somebody.getsockname()[1]
         (said,) = failed_starts(["--port", str(port)])
@@ -134,7 +134,7 @@ def test_a_port_that_is_taken_is_said_with_one_that_is_free_and_that_works(start
             client.reset()
 
 
-def test_what_cannot_be_listened_on_is_one_line() -> None:
+def test_an_address_that_cannot_be_used_gives_an_error_of_one_line() -> None:
     cases = {
         ("--host", "no.such.host.invalid", "--token", "x"): "cannot listen on no.such.host.invalid:9876",
         ("--host", "192.0.2.1", "--token", "x"): "cannot listen on 192.0.2.1:9876",
@@ -151,7 +151,7 @@ def test_what_cannot_be_listened_on_is_one_line() -> None:
             assert said.count("\n") == 1, said
 
 
-def test_a_port_that_is_none_is_refused() -> None:
+def test_an_invalid_port_is_refused() -> None:
     ports = ["70000", "-1", "x", "1.5"]
     for port, said in zip(ports, failed_starts(*(["--port", port] for port in ports)), strict=True):
         assert f"a port is a number from 0 to 65535, not '{port}'" in said

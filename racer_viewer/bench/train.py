@@ -21,7 +21,8 @@ from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
 from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.bench.harness import Goal, Summary, describe_machine, median_ratio, print_report
 from racer_viewer.training.config import RunConfig, preset
-from racer_viewer.training.sb3 import Model, RacerMetricsCallback, make_env, make_model
+from racer_viewer.training.sb3 import Model, make_env, make_model
+from racer_viewer.training.vec_env import RacerMetricsCallback
 from racer_viewer.warmup import prepare_engine
 
 RACER, CEILING, ONE_CAR = "RacerVectorEnv", "costs nothing", "one RacerEnv over WebSocket"

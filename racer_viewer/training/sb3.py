@@ -21,8 +21,8 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from racer_env.bridge.interface import COMPONENT_KEYS, BatchStep
-from racer_env.engine import ANYWHERE, TICKS_PER_SECOND, Simulation, Start, load_circuit
+from racer_env.bridge.interface import BatchStep
+from racer_env.engine import ANYWHERE, Simulation, Start, load_circuit
 from racer_env.engine.rewards import PROGRESS
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
@@ -31,11 +31,10 @@ from racer_viewer.paths import atomic_write
 from racer_viewer.training.config import PAID_UNITS, RunConfig
 from racer_viewer.training.lap_tracker import LapTracker
 from racer_viewer.training.learner import Callback, Learner, PolicyWeights
-from racer_viewer.training.metrics import DrivingMetrics, EpisodeTracker, StepInfo, step_info
 from racer_viewer.training.policy_log import PolicyLayout, driving_tensors
 from racer_viewer.training.run_folder import CONFIG_FILE, Checkpoint, ResumeError
 from racer_viewer.training.run_log import RunLog
-from racer_viewer.training.vec_env import SB3VecEnv
+from racer_viewer.training.vec_env import SB3VecEnv, find_cars, simulation_of
 
 Model = PPO | SAC
 
@@ -310,63 +309,6 @@ def begin_from(path: str, model: Model, env: VecNormalize) -> None:
         with torch.no_grad():
             model.policy.log_std.copy_(noise)  # type: ignore[operator]
     restore_stats(load_stats(source.stats_path), env)
-
-
-class RacerMetricsCallback(BaseCallback):
-    """Callback of stable-baselines3 that records `DrivingMetrics` in a training script of your own.
-
-    It works on any vector environment with the racer's infos. A lap time is then the number of steps between two laps,
-    or since the start of the episode. On a `SB3VecEnv` it reads arrays instead of dictionaries, and does not count a
-    first lap that did not begin on the start line.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.metrics = DrivingMetrics()
-
-    def _on_training_start(self) -> None:
-        count = self.training_env.num_envs
-        self._env, self._episodes = _vec_env_of(self.training_env), EpisodeTracker(count)
-        self._lap, self._lap_start = np.ones(count, np.int64), np.zeros(count, np.int64)
-
-    def _on_step(self) -> bool:
-        info = self._from_infos() if self._env is None else step_info(self._env.last_step)
-        self.metrics.add(self._episodes.step(info), self.logger)
-        return True
-
-    def _on_rollout_end(self) -> None:
-        self.metrics.end_rollout(self.logger)
-
-    def _from_infos(self) -> StepInfo:
-        infos: list[dict[str, Any]] = self.locals["infos"]
-        ended = np.flatnonzero(self.locals["dones"])
-        lap, steps = (np.array([info[key] for info in infos]) for key in ("lap", "stepCount"))
-        rows = np.flatnonzero(lap > self._lap)
-        times = ((steps - self._lap_start)[rows] / TICKS_PER_SECOND).tolist()
-        self._lap[rows], self._lap_start[rows] = lap[rows], steps[rows]
-        self._lap[ended], self._lap_start[ended] = 1, 0
-        components = np.array([[info[key] for key in COMPONENT_KEYS] for info in infos])
-        return StepInfo(components.sum(axis=1), components, times, rows, ended)
-
-
-def find_cars(env: VecEnv) -> SB3VecEnv:
-    """Return the SB3VecEnv inside of wrappers."""
-    cars = _vec_env_of(env)
-    assert cars is not None, "a run learns on an SB3VecEnv"
-    return cars
-
-
-def simulation_of(cars: SB3VecEnv) -> Simulation | None:
-    """Return the simulation of the cars; None if they are on a bridge."""
-    simulation = getattr(cars.cars.batch, "simulation", None)
-    assert simulation is None or isinstance(simulation, Simulation)
-    return simulation
-
-
-def _vec_env_of(env: VecEnv) -> SB3VecEnv | None:
-    while isinstance(env, VecEnvWrapper):
-        env = env.venv
-    return env if isinstance(env, SB3VecEnv) else None
 
 
 @contextmanager

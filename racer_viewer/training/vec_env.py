@@ -1,4 +1,4 @@
-"""Vector environment of stable-baselines3 on the cars of a RacerVectorEnv."""
+"""Vector environment and metrics callback of stable-baselines3 for the cars of a RacerVectorEnv."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvStepReturn
 
 from racer_env.bridge.interface import COMPONENT_KEYS, STEP_KEYS, BatchStep, CarColumns, Info, Observations, reset_info
+from racer_env.engine import TICKS_PER_SECOND, Simulation
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
+from racer_viewer.training.metrics import DrivingMetrics, EpisodeTracker, StepInfo, step_info
 
 TRUNCATED, TERMINAL_OBSERVATION = "TimeLimit.truncated", "terminal_observation"
 """Keys that stable-baselines3 reads from the info of an ended episode."""
@@ -198,3 +202,60 @@ def _last_info(step: BatchStep, number: int, row: int) -> Info:
         TRUNCATED: bool(step.truncated[row] and not step.terminated[row]),
         TERMINAL_OBSERVATION: step.final_observations[number].copy(),
     }
+
+
+class RacerMetricsCallback(BaseCallback):
+    """Callback of stable-baselines3 that records `DrivingMetrics` in a training script of your own.
+
+    It works on any vector environment with the racer's infos. A lap time is then the number of steps between two laps,
+    or since the start of the episode. On a `SB3VecEnv` it reads arrays instead of dictionaries, and does not count a
+    first lap that did not begin on the start line.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metrics = DrivingMetrics()
+
+    def _on_training_start(self) -> None:
+        count = self.training_env.num_envs
+        self._env, self._episodes = _vec_env_of(self.training_env), EpisodeTracker(count)
+        self._lap, self._lap_start = np.ones(count, np.int64), np.zeros(count, np.int64)
+
+    def _on_step(self) -> bool:
+        info = self._from_infos() if self._env is None else step_info(self._env.last_step)
+        self.metrics.add(self._episodes.step(info), self.logger)
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.metrics.end_rollout(self.logger)
+
+    def _from_infos(self) -> StepInfo:
+        infos: list[dict[str, Any]] = self.locals["infos"]
+        ended = np.flatnonzero(self.locals["dones"])
+        lap, steps = (np.array([info[key] for info in infos]) for key in ("lap", "stepCount"))
+        rows = np.flatnonzero(lap > self._lap)
+        times = ((steps - self._lap_start)[rows] / TICKS_PER_SECOND).tolist()
+        self._lap[rows], self._lap_start[rows] = lap[rows], steps[rows]
+        self._lap[ended], self._lap_start[ended] = 1, 0
+        components = np.array([[info[key] for key in COMPONENT_KEYS] for info in infos])
+        return StepInfo(components.sum(axis=1), components, times, rows, ended)
+
+
+def find_cars(env: VecEnv) -> SB3VecEnv:
+    """Return the SB3VecEnv inside of wrappers."""
+    cars = _vec_env_of(env)
+    assert cars is not None, "a run learns on an SB3VecEnv"
+    return cars
+
+
+def simulation_of(cars: SB3VecEnv) -> Simulation | None:
+    """Return the simulation of the cars; None if they are on a bridge."""
+    simulation = getattr(cars.cars.batch, "simulation", None)
+    assert simulation is None or isinstance(simulation, Simulation)
+    return simulation
+
+
+def _vec_env_of(env: VecEnv) -> SB3VecEnv | None:
+    while isinstance(env, VecEnvWrapper):
+        env = env.venv
+    return env if isinstance(env, SB3VecEnv) else None

@@ -12,8 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from racer_env import RacerEnv, RacerVectorEnv
 from racer_env.engine import ANYWHERE
-from racer_viewer.training.sb3 import RacerMetricsCallback
-from racer_viewer.training.vec_env import SB3VecEnv
+from racer_viewer.training.vec_env import RacerMetricsCallback, SB3VecEnv
 
 COMPONENTS = ("progress", "speed", "wall", "offTrack", "backward", "stillness")
 

@@ -29,7 +29,8 @@ from racer_viewer.training.config import RunConfig
 from racer_viewer.training.lap_tracker import LapTracker
 from racer_viewer.training.metrics import DrivingStats
 from racer_viewer.training.ray.settings import RunnerSettings
-from racer_viewer.training.sb3 import find_cars, make_cars, simulation_of
+from racer_viewer.training.sb3 import make_cars
+from racer_viewer.training.vec_env import find_cars, simulation_of
 
 CLIP_REWARD = 10.0
 """Limit of normalised rewards, as in stable-baselines3."""

@@ -15,7 +15,8 @@ from racer_viewer.training.config import RunConfig
 from racer_viewer.training.lap_tracker import LapTracker
 from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.run_log_reader import load_history
-from racer_viewer.training.sb3 import find_cars, make_env, simulation_of
+from racer_viewer.training.sb3 import make_env
+from racer_viewer.training.vec_env import find_cars, simulation_of
 from tests.training.monitor.learners import config
 
 CIRCUITS = ("track-03", "track-01")

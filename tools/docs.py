@@ -141,6 +141,7 @@ def redraw(root: Path) -> None:
     """Draw the screenshots, which includes a short training run, and the overview of the circuits."""
     subprocess.run([sys.executable, str(root / "tools" / "screenshots.py")], check=True, cwd=root)
     draw_circuits(root / "docs" / "circuits.svg")
+    subprocess.run([sys.executable, str(root / "tools" / "engine_drawing.py")], check=True, cwd=root)
 
 
 def draw_circuits(target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Sine, cosine and arctangent without calls of the C library, which would take longer than the rest of the physics.
+"""Sine, cosine and arctangent without calls of the C library, which cannot be inlined.
 
 The polynomials are Chebyshev fits (mpmath's `chebyfit`, 40 digits) of sin, cos and atan without their first terms,
 each in the square of its argument. Errors are below 3e-16, relative to the angle for the arctangent. Angles and ratios

@@ -1,4 +1,4 @@
-"""What the tests of agents share."""
+"""Fixtures of the agent tests."""
 
 from pathlib import Path
 
@@ -6,10 +6,10 @@ import pytest
 import torch
 
 torch.set_num_threads(1)
-"""More of them than free cores would make every test here many times slower."""
+"""One torch thread; more threads than free cores would make every test many times slower."""
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the models lie that all tests share."""
+    """Return the folder of the models that all tests share."""
     return tmp_path_factory.mktemp("models")

@@ -1,4 +1,4 @@
-"""Real models of stable-baselines3, small and made in no time, with real normalisation statistics."""
+"""Small real models of stable-baselines3 with normalisation statistics."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -36,13 +36,13 @@ SETTINGS: dict[str, tuple[type[BaseAlgorithm], dict[str, Any], dict[str, Any]]] 
     "sac-gsde-clipped": (SAC, {"net_arch": [32], "clip_mean": 0.25, "use_expln": True}, {"use_sde": True}),
     "sac-gsde-unclipped": (SAC, {"net_arch": [32], "clip_mean": 0.0}, {"use_sde": True}),
 }
-"""Algorithm, policy settings, other settings."""
+"""Models by name: algorithm, policy settings, other settings."""
 LEARNED = ("ppo", "ppo-relu", "sac-tanh", "sac-gsde")
-"""Those that learn for a few hundred steps; of the others the weights are drawn."""
+"""Models that learn for a few hundred steps; the others have random weights."""
 
 
 class Drift(gymnasium.Env[np.ndarray, np.ndarray]):
-    """Numbers that wander, each at its own scale, and a reward for steering like the first of them."""
+    """Environment of random walks at different scales, with a reward for steering like the first of them."""
 
     action_space = ACTION_SPACE
     observation_size = 14
@@ -68,7 +68,7 @@ class Drift(gymnasium.Env[np.ndarray, np.ndarray]):
 
 @dataclass(frozen=True)
 class Trained:
-    """A model of stable-baselines3, its normalisation, and the agent that was loaded from their files."""
+    """A model of stable-baselines3, its normalisation, and the agent loaded from their files."""
 
     model: Any
     vec_normalize: VecNormalize
@@ -88,7 +88,7 @@ def make_env(env: type[gymnasium.Env[Any, Any]] = Drift, cars: int = 2) -> VecNo
 
 
 def make_model(name: str, env: Any = None) -> Any:
-    """A model as a user would make it, by its name in SETTINGS."""
+    """Make the model with a name in SETTINGS."""
     algorithm, policy_settings, settings = SETTINGS[name]
     speed = {"n_steps": 64, "batch_size": 64} if algorithm is PPO else {"learning_starts": 32, "buffer_size": 1000}
     env = make_env() if env is None else env
@@ -111,7 +111,7 @@ def _experience(vec_normalize: VecNormalize, steps: int = 200) -> None:
 
 
 def _draw_weights(model: Any) -> None:
-    """Large enough that actions reach their limits: stable-baselines3 starts policies close to zero."""
+    """Add random weights, so that actions reach their limits; stable-baselines3 initialises policies close to zero."""
     generator = torch.Generator().manual_seed(4)
     with torch.no_grad():
         for parameter in model.policy.parameters():
@@ -120,7 +120,7 @@ def _draw_weights(model: Any) -> None:
 
 @cache
 def trained(name: str, folder: Path) -> Trained:
-    """Made once for all tests."""
+    """Train or make a model once for all tests."""
     model = make_model(name)
     vec_normalize = model.get_env()
     if name in LEARNED:
@@ -135,7 +135,7 @@ def trained(name: str, folder: Path) -> Trained:
 
 
 def some_observations(count: int = 3000, seed: int = 0) -> np.ndarray:
-    """As Drift gives them, some far beyond what was seen in training."""
+    """Return observations of Drift, some far outside the training range."""
     rng = np.random.default_rng(seed)
     scale = np.geomspace(0.01, 10.0, 14) * rng.choice((1.0, 3.0, 30.0), (count, 1), p=(0.8, 0.15, 0.05))
     return (scale * rng.normal(0.3, 1.0, (count, 14))).astype(np.float32)

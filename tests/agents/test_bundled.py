@@ -27,7 +27,7 @@ def claims(section: str) -> dict[str, float]:
 
 
 def check(model: str, claimed: dict[str, float]) -> None:
-    """It laps these circuits cleanly, and as fast as is claimed."""
+    """Check that a model laps these circuits cleanly in the documented times."""
     agent = load_agent(model)
     assert agent.normalised
     for each in evaluate(agent.act, [load_circuit(name) for name in claimed]):
@@ -36,7 +36,7 @@ def check(model: str, claimed: dict[str, float]) -> None:
         assert each.best_flying == pytest.approx(claimed[each.track], abs=0.02), each.track
 
 
-def test_the_champion_laps_every_circuit_cleanly_at_the_pace_that_is_claimed() -> None:
+def test_the_champion_laps_every_circuit_cleanly_in_the_documented_time() -> None:
     claimed = claims("champion")
     assert set(claimed) == {circuit.id for circuit in circuits()}
     check("champion", claimed)
@@ -56,8 +56,8 @@ def test_the_sac_agent_laps_its_circuit() -> None:
 
 
 @pytest.mark.slow
-def test_the_champion_drives_circuits_that_it_never_saw() -> None:
-    """Twenty of the 200 that the README tells of; all 200 take a minute."""
+def test_the_champion_drives_unseen_circuits() -> None:
+    """Drive 20 of the 200 circuits in models/README.md; all 200 take a minute."""
     unseen = [load_circuit(f"random:{seed}") for seed in range(1000, 1020)]
     results = evaluate(load_agent("champion").act, unseen, enough_laps=2)
     assert sum(each.completion == 1.0 and each.laps >= 2 for each in results) >= 19

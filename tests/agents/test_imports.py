@@ -1,4 +1,4 @@
-"""Driving needs numpy and nothing heavy, and is fast."""
+"""Agents drive fast and import nothing heavier than numpy."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ print(*{name.split(".")[0] for name in sys.modules})
 
 
 def test_an_agent_drives_without_torch_or_stable_baselines_or_the_environment(folder: Path) -> None:
-    """What `racer_env` itself imports, to register its environments, is not counted."""
+    """Modules that `racer_env` imports to register its environments are not counted."""
     paths = [str(trained(name, folder).path) for name in ("ppo", "sac-gsde")]
     result = subprocess.run([sys.executable, "-c", PROGRAM, *paths], capture_output=True, text=True, check=True)
     added, loaded = (set(line.split()) for line in result.stdout.splitlines())

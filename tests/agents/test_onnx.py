@@ -47,7 +47,7 @@ def end(name: str, rows: int | str, columns: int) -> bytes:
 
 
 def onnx_file(agent: Agent, rows: int | str = 1, obs: str = "obs", actions: str = "actions", columns: int = 3) -> bytes:
-    """What an export writes: normalised observations in, clipped mean actions out."""
+    """Return an exported graph: normalised observations in, clipped mean actions out."""
     policy: Any = agent.policy
     nodes, tensors, last = [], [], obs
     for number, layer in enumerate((*policy.actor.hidden, policy.actor.head)):

@@ -247,7 +247,7 @@ def big_endian(data: bytes) -> bytes:
 
 
 def without_extras(data: bytes) -> bytes:
-    """As torch 1.6 wrote it: tensors, a pickle and a version, in a folder of another name."""
+    """Rewrite a file as torch 1.6 did: tensors, a pickle and a version, in a folder of another name."""
     members = {name: content for name, content in unpack(data).items() if "/data" in name or name.endswith("version")}
     return pack({name.replace("archive/", "policy/"): content for name, content in members.items()})
 

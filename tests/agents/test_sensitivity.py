@@ -19,14 +19,15 @@ def model(request: pytest.FixtureRequest, folder: Path) -> Trained:
 
 
 def mean_action_in_doubles(model: Trained, observation: torch.Tensor) -> torch.Tensor:
-    """What stable-baselines3 computes, from the raw observation on, in double precision."""
+    """Return the mean action of stable-baselines3 for a raw observation, in double precision."""
     statistics = model.vec_normalize
     mean, var = torch.as_tensor(statistics.obs_rms.mean), torch.as_tensor(statistics.obs_rms.var)
     inputs = ((observation - mean) / torch.sqrt(var + statistics.epsilon)).clip(
         -statistics.clip_obs, statistics.clip_obs
     )
     policy = model.model.policy
-    actions = policy._predict(inputs[None], deterministic=True)[0]
+    output = policy(inputs[None], deterministic=True)  # PPO also returns the value and the log probability
+    actions = (output[0] if isinstance(output, tuple) else output)[0]
     low, high = torch.as_tensor(policy.action_space.low), torch.as_tensor(policy.action_space.high)
     if policy.squash_output:
         return low + 0.5 * (actions + 1.0) * (high - low)

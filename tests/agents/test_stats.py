@@ -1,4 +1,4 @@
-"""Normalisation statistics: found beside a model, read from every kind of file, and exact enough to go on learning."""
+"""Normalisation statistics: found beside a model, read from every kind of file, and exact enough to resume training."""
 
 import json
 import pickle

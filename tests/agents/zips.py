@@ -1,4 +1,4 @@
-"""Model files taken apart and put together again."""
+"""Helpers that unpack, change and pack model files."""
 
 import io
 import json
@@ -24,7 +24,7 @@ def pack(members: Mapping[str, bytes], packing: int = zipfile.ZIP_STORED) -> byt
 
 
 def rewritten(source: Path, target: Path, **changes: bytes | Callable[[bytes], bytes]) -> Path:
-    """A copy of a model with members changed; `policy_pth` is policy.pth, and so on."""
+    """Copy a model with changed members; `policy_pth` stands for policy.pth, and so on."""
     members = unpack(source.read_bytes())
     for key, change in changes.items():
         name = key.replace("_pth", ".pth")
@@ -34,7 +34,7 @@ def rewritten(source: Path, target: Path, **changes: bytes | Callable[[bytes], b
 
 
 def tensors(**changes: bytes | Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-    """Changes policy.pth: `pickle` is its data.pkl, `storage_3` its data/3, `byteorder` is itself."""
+    """Return a function that changes policy.pth: `pickle` is its data.pkl, `storage_3` its data/3."""
 
     def change_members(data: bytes) -> bytes:
         members = unpack(data)
@@ -47,7 +47,7 @@ def tensors(**changes: bytes | Callable[[bytes], bytes]) -> Callable[[bytes], by
 
 
 def description(change: Callable[[dict[str, Any]], Any]) -> Callable[[bytes], bytes]:
-    """Changes the JSON of the `data` member."""
+    """Return a function that changes the JSON of the `data` member."""
 
     def change_text(data: bytes) -> bytes:
         fields = json.loads(data)

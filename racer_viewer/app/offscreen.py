@@ -140,13 +140,13 @@ def film_training(
     try:
         count = len(screen.run.history.policies)
         if not count:
-            raise RacerError(f"{folder} has no policies that could drive again: it was trained before they were kept")
-        return _filmed(screen, path, size, _shots(count, seconds or DEFAULT_SECONDS), progress)
+            raise RacerError(f"{folder} has no kept policies to film")
+        return _write_film(screen, path, size, _schedule(count, seconds or DEFAULT_SECONDS), progress)
     finally:
         context.quit()
 
 
-def _shots(count: int, seconds: float) -> list[tuple[int, int]]:
+def _schedule(count: int, seconds: float) -> list[tuple[int, int]]:
     """Return which policies are shown, and for how many ticks."""
     shots = max(1, round((seconds - LAST_SECONDS) / POLICY_SECONDS))
     numbers = np.unique(np.geomspace(1, count, shots + 1).round().astype(int)) - 1
@@ -155,13 +155,14 @@ def _shots(count: int, seconds: float) -> list[tuple[int, int]]:
     return [(int(number), round(length * TICKS_PER_SECOND)) for number, length in zip(numbers, lengths, strict=True)]
 
 
-def _filmed(
+def _write_film(
     screen: TrainScreen,
     path: Path,
     size: tuple[int, int],
     shots: list[tuple[int, int]],
     progress: Callable[[float], None],
 ) -> Film:
+    """Let each scheduled policy drive for its ticks, and write what the screen shows."""
     writer = open_writer(path, size)
     picture, ticks, total = pygame.Surface(writer.size, depth=32), 0, sum(length for _, length in shots)
     try:

@@ -1,8 +1,8 @@
 """Drives: run a race in the window's thread or in a thread of its own. Commands go in, immutable ticks come out.
 
-A race in this process is stepped in the window's thread: stepping eight cars takes less time than a thread switch costs
-in missed frames, and films and tests need exactly one tick per call. A race over a bridge has its own thread, since a
-server may take any time to answer.
+A race in this process is stepped in the window's thread: eight cars take about 1 ms of a 16.7 ms frame, a thread would
+delay every input by one window tick, and films need exactly one tick per call. A race over a bridge has its own thread,
+since a server may take any time to answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replays, through the real app: to any tick of them, beside each other, from the list and from the records."""
+"""Replays in the real app: jumping to any tick, comparing, the list of replays, and records."""
 
 import os
 import time
@@ -26,13 +26,13 @@ from racer_viewer.ui.item_list import Row
 from tests.modes.person import FRAME, Person
 
 HOUR = 60 * 60 * TICKS_PER_SECOND
-LONGEST_WAIT = 20.0
-"""For something that takes much less [s]."""
+TIMEOUT = 20.0
+"""Timeout for conditions that usually hold much sooner [s]."""
 
 
 @cache
 def run(ticks: int = 1700, throttle: float = 1.0, driver: str = "Anna", circuit: str = "track-01") -> Replay:
-    """By the engine's own driver, who now and then does not look where he goes."""
+    """Record the engine's own driver, with a wrong action now and then."""
     track = load_circuit(circuit)
     simulation, pilot = Simulation(track, config=Config()), Driver(track)
     assert track.circuit is not None
@@ -52,7 +52,7 @@ def traced(throttle: float = 1.0, driver: str = "Anna") -> Trace:
 
 
 def kept(person: Person, replay: Replay, name: str, age: float = 0.0) -> Path:
-    """A file in the folder of replays that was written so many seconds ago."""
+    """Save a replay in the replay folder with a modification time `age` seconds ago."""
     path = person.data / "replays" / f"{name}.racer"
     save_replay(replay, path)
     os.utime(path, (1e9 - age, 1e9 - age))
@@ -60,7 +60,7 @@ def kept(person: Person, replay: Replay, name: str, age: float = 0.0) -> Path:
 
 
 def seen(person: Person, *traces: Trace) -> ReplayScreen:
-    """On screen, and standing at its beginning."""
+    """Open replays, paused at the beginning."""
     screen = ReplayScreen(person.app.context, traces)
     screen.playback.paused = True
     person.app.context.push(screen)
@@ -69,15 +69,15 @@ def seen(person: Person, *traces: Trace) -> ReplayScreen:
 
 
 def wait_until(person: Person, happened: Callable[[], bool], seconds: float = FRAME) -> None:
-    """With pictures so many seconds apart."""
-    end = time.monotonic() + LONGEST_WAIT
+    """Draw frames, each `seconds` after the one before, until the condition holds."""
+    end = time.monotonic() + TIMEOUT
     while not happened():
-        assert time.monotonic() < end, "it does not happen"
+        assert time.monotonic() < end, "the condition does not hold"
         person.frames(seconds=seconds)
 
 
 def pull(person: Person, screen: ReplayScreen, *shares: float) -> None:
-    """Press the mouse on the rail and draw it along, to shares of its length; then let it go."""
+    """Drag the mouse along the rail to shares of its length, then release it."""
     rail = screen.timeline.rail
     places = [(rail.left + round(rail.width * share), rail.centery) for share in shares]
     person.button_down(*places[0])
@@ -94,11 +94,11 @@ def post(kind: int, **values: object) -> None:
 
 
 def shows(screen: ReplayScreen, tick: int) -> None:
-    """Of every trace the row of this very tick, or its last."""
+    """Check that each car is at its row of this tick, or at its last."""
     assert screen.at == tick
-    moment = screen.view.frame(0.3)
-    assert moment.share == 1.0 or moment.before is moment.after
-    for trace, car in zip(screen.traces, moment.after.cars, strict=True):
+    frame = screen.view.frame(0.3)
+    assert frame.share == 1.0 or frame.before is frame.after
+    for trace, car in zip(screen.traces, frame.after.cars, strict=True):
         assert same_bits(car, trace.rows[min(tick, trace.ticks)])
 
 
@@ -116,7 +116,7 @@ def test_a_drag_along_the_timeline_shows_the_tick_under_the_mouse(person: Person
         shows(screen, screen.at)
 
 
-def test_seconds_and_ticks_go_forth_and_back_and_not_beyond_the_ends(person: Person) -> None:
+def test_keys_skip_seconds_and_ticks_but_not_beyond_the_ends(person: Person) -> None:
     screen = seen(person, traced())
     person.press("right", "right", "right")
     shows(screen, 180)
@@ -133,7 +133,7 @@ def test_seconds_and_ticks_go_forth_and_back_and_not_beyond_the_ends(person: Per
     shows(screen, traced().ticks)
 
 
-def test_a_tick_back_makes_it_stand(person: Person) -> None:
+def test_a_tick_back_pauses(person: Person) -> None:
     screen = seen(person, traced())
     person.press("space")
     person.frames(20)
@@ -143,7 +143,7 @@ def test_a_tick_back_makes_it_stand(person: Person) -> None:
     shows(screen, before - 1)
 
 
-def test_what_panels_show_after_a_jump_is_as_if_it_had_been_played_up_to_there(person: Person) -> None:
+def test_panels_show_the_same_after_a_jump_as_after_playing(person: Person) -> None:
     screen = seen(person, traced(), traced(0.5, "Bob"))
     person.press("=", "=", "=", "=", "space")
     wait_until(person, lambda: screen.at > traced().laps[1].last + 130)
@@ -169,7 +169,7 @@ def test_what_panels_show_after_a_jump_is_as_if_it_had_been_played_up_to_there(p
             assert np.array_equal(getattr(screen.view.history, name), values), name
 
 
-def test_it_goes_at_the_speed_that_is_asked_for_and_stands_when_told(person: Person) -> None:
+def test_speed_and_pause(person: Person) -> None:
     screen = seen(person, traced())
     person.press("space")
     start = screen.at
@@ -191,7 +191,7 @@ def test_it_goes_at_the_speed_that_is_asked_for_and_stands_when_told(person: Per
     shows(screen, start)
 
 
-def test_at_its_end_it_stands_and_begins_again_when_told_to_go_on(person: Person) -> None:
+def test_resuming_at_the_end_starts_again(person: Person) -> None:
     screen = seen(person, traced())
     screen.go_to(traced().ticks - 5)
     person.press("space")
@@ -210,7 +210,7 @@ def test_at_its_end_it_stands_and_begins_again_when_told_to_go_on(person: Person
     assert screen.at > start
 
 
-def test_it_stands_while_it_is_dragged_and_goes_on_when_the_mouse_is_let_go(person: Person) -> None:
+def test_time_stands_still_while_the_timeline_is_dragged(person: Person) -> None:
     screen = seen(person, traced())
     person.press("space")
     rail = screen.timeline.rail
@@ -242,7 +242,7 @@ def test_dragging_the_timeline_leaves_a_free_camera_where_it_is(person: Person) 
     assert camera.view.x < before.x
 
 
-def test_the_camera_gets_to_another_car_while_everything_stands(person: Person) -> None:
+def test_the_camera_moves_to_another_car_while_paused(person: Person) -> None:
     screen = seen(person, traced(), traced(0.5, "Bob"))
     screen.go_to(400)
     person.press("tab")
@@ -254,7 +254,7 @@ def test_the_camera_gets_to_another_car_while_everything_stands(person: Person) 
     shows(screen, 400)
 
 
-def test_two_are_compared_one_as_the_ghost_of_the_other(person: Person) -> None:
+def test_two_replays_are_compared_one_as_a_ghost(person: Person) -> None:
     fast, slow = traced(), traced(0.5, "Bob")
     screen = seen(person, fast, slow)
     screen.go_to(900)
@@ -275,7 +275,7 @@ def test_two_are_compared_one_as_the_ghost_of_the_other(person: Person) -> None:
     shows(screen, 900)
 
 
-def test_the_line_below_the_timeline_says_who_was_ahead_at_the_end_of_a_lap(person: Person) -> None:
+def test_the_note_below_the_timeline_shows_the_standing_after_a_lap(person: Person) -> None:
     fast, slow = traced(), traced(0.5, "Bob")
     screen = seen(person, slow, fast)
     behind = (slow.laps[0].last - fast.laps[0].last) / TICKS_PER_SECOND
@@ -288,7 +288,7 @@ def test_the_line_below_the_timeline_says_who_was_ahead_at_the_end_of_a_lap(pers
     assert screen.timeline.note == f"After lap 1: Anna {first:.2f} s, Bob +{behind:.2f}"
 
 
-def test_the_shorter_of_two_stands_at_its_end_until_the_longer_is_over(person: Person) -> None:
+def test_the_shorter_of_two_replays_stays_at_its_end(person: Person) -> None:
     short = trace_replay(run(600, driver="Carl"))
     screen = seen(person, short, traced())
     assert screen.length == traced().ticks
@@ -335,7 +335,7 @@ def test_neither_keys_nor_panels_cover_the_timeline(person: Person, size: tuple[
     assert all(panel.bottom < top for panel in screen.view.panels)
 
 
-def test_a_replay_of_another_engine_says_so_as_long_as_it_is_shown(person: Person) -> None:
+def test_a_replay_of_another_engine_version_has_a_warning(person: Person) -> None:
     other = trace_replay(replace(run(), engine_version=99, laps=(300, 400)))
     screen = seen(person, traced(), other)
     person.press("space")
@@ -349,13 +349,13 @@ def test_a_replay_of_another_engine_says_so_as_long_as_it_is_shown(person: Perso
     assert (line == accent).all(axis=2).sum() > 300
 
 
-def test_a_reward_that_is_not_driven_again_is_told(person: Person) -> None:
+def test_a_reward_that_is_not_reproduced_has_a_warning(person: Person) -> None:
     assert seen(person, traced()).timeline.warning == ""
     lying = trace_replay(replace(run(), reward=1e6))
     assert "reward recorded: 1e+06; re-simulated" in seen(person, lying).timeline.warning
 
 
-def test_runs_on_different_circuits_are_a_message(person: Person) -> None:
+def test_replays_on_different_circuits_give_a_message(person: Person) -> None:
     here = kept(person, run(), "here")
     there = kept(person, run(300, circuit="track-02", driver="Bob"), "there")
     open_replays(person.app.context, [here, there])
@@ -367,7 +367,7 @@ def test_runs_on_different_circuits_are_a_message(person: Person) -> None:
         ReplayScreen(person.app.context, [traced(), trace_replay(run(300, circuit="track-02", driver="Bob"))])
 
 
-def test_the_list_has_the_newest_first_with_its_figures_and_damaged_ones_with_their_reason(person: Person) -> None:
+def test_the_list_shows_the_newest_first_and_damaged_files_with_their_reason(person: Person) -> None:
     kept(person, run(), "old", age=30)
     kept(person, run(300, driver="", circuit="track-02"), "new", age=10)
     broken = kept(person, run(), "broken", age=20)
@@ -393,7 +393,7 @@ def test_the_list_has_the_newest_first_with_its_figures_and_damaged_ones_with_th
     assert person.top(ReplayScreen).traces[0].replay.laps == run().laps
 
 
-def test_those_that_are_marked_are_seen_with_the_chosen_one_first(person: Person) -> None:
+def test_marked_replays_are_opened_with_the_chosen_one_first(person: Person) -> None:
     for number in range(MAX_COMPARED + 1):
         kept(person, run(300, driver=f"No. {number}"), f"run-{number}", age=number)
     person.choose("Replays")
@@ -435,7 +435,7 @@ def test_a_replay_is_deleted_when_that_is_confirmed(person: Person) -> None:
     person.top(ReplaysScreen)
 
 
-def test_many_files_are_listed_at_once_and_read_while_the_window_goes_on(person: Person) -> None:
+def test_many_files_are_listed_at_once_and_read_between_frames(person: Person) -> None:
     file = kept(person, run(), "run-0")
     for number in range(1, 200):
         (file.parent / f"run-{number}.racer").write_bytes(file.read_bytes())
@@ -461,7 +461,7 @@ def test_records_of_a_circuit_are_compared(person: Person) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timing
-def test_an_hour_is_driven_again_while_the_window_goes_on_and_then_scrubbed_at_once(person: Person) -> None:
+def test_an_hour_is_re_simulated_between_frames_and_then_scrubbed_at_once(person: Person) -> None:
     actions = np.resize(run().actions, (HOUR, 3))
     path = kept(person, replace(run(), actions=actions), "hour")
     open_replays(person.app.context, [path])

@@ -110,13 +110,13 @@ def test_opponents_are_chosen_and_remembered(person: Person) -> None:
 
 
 def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Person) -> None:
-    """The agent's hands on the wheel: a person of flesh would take longer."""
+    """Let an agent steer the player's car."""
     person.app.context.change(laps=1)
     person.choose("Play")
     person.choose("Start")
     play = person.top(PlayScreen)
     agent = _champion()
-    play.steering = _Hands(agent, play)  # type: ignore[assignment]
+    play.steering = _AgentSteering(agent, play)  # type: ignore[assignment]
     person.ticks(180 + 8 * 60 + 40)
     results = person.top(ResultsScreen)
     assert len(play.live.tick.laps) == 1
@@ -147,7 +147,7 @@ def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
     person.choose("Play")
     person.choose("Start")
     play = person.top(PlayScreen)
-    play.steering = _Hands(_champion(), play)  # type: ignore[assignment]
+    play.steering = _AgentSteering(_champion(), play)  # type: ignore[assignment]
     person.ticks(180 + 8 * 60 + 40)
     lap = play.live.tick.laps[0].ticks
     person.choose("Main menu")
@@ -165,7 +165,7 @@ def test_the_next_race_has_the_ghost_of_the_record(person: Person) -> None:
     assert ghost["speed"] > own["speed"]
 
 
-def test_a_watched_agent_laps_and_its_thoughts_are_shown(person: Person) -> None:
+def test_a_watched_agent_finishes_laps_and_its_policy_is_shown(person: Person) -> None:
     person.choose("Watch")
     person.top(WatchSetupScreen)
     person.choose("champion")
@@ -198,7 +198,7 @@ def test_overlays_are_switched_by_their_keys_and_remembered(person: Person) -> N
     person.frames(5)
 
 
-def test_the_camera_goes_through_its_ways_and_can_be_dragged(person: Person) -> None:
+def test_the_camera_changes_its_mode_and_can_be_dragged(person: Person) -> None:
     person.choose("Play")
     person.choose("Start")
     play = person.top(PlayScreen)
@@ -231,7 +231,7 @@ def _champion():  # type: ignore[no-untyped-def]
     return load_agent(CHAMPION)
 
 
-class _Hands:
+class _AgentSteering:
     """Steers a player's car as an agent would."""
 
     def __init__(self, agent, play: PlayScreen) -> None:  # type: ignore[no-untyped-def]
@@ -245,7 +245,7 @@ class _Hands:
         """Do nothing."""
 
 
-def test_pictures_of_all_screens_are_not_empty(person: Person, tmp_path: Path) -> None:
+def test_all_screens_draw_something(person: Person, tmp_path: Path) -> None:
     for label in ENTRIES:
         person.choose(label)
         person.frames(2)
@@ -257,7 +257,7 @@ def test_pictures_of_all_screens_are_not_empty(person: Person, tmp_path: Path) -
     person.top(KeysScreen)
 
 
-def test_records_that_cannot_be_read_do_not_keep_anybody_from_driving(person: Person) -> None:
+def test_unreadable_records_do_not_prevent_driving(person: Person) -> None:
     (person.data / "records.sqlite").mkdir()
     person.choose("Play")
     person.frames(3)

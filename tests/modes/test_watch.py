@@ -85,9 +85,9 @@ def test_slow_motion_shows_what_lies_between_two_ticks(person: Person) -> None:
     places = []
     for _ in range(8):
         person.frames()
-        moment = screen.view.frame(0.0)
-        before, after = (float(snapshot.car["x"]) for snapshot in (moment.before, moment.after))
-        places.append(before + (after - before) * moment.share)
+        frame = screen.view.frame(0.0)
+        before, after = (float(snapshot.car["x"]) for snapshot in (frame.before, frame.after))
+        places.append(before + (after - before) * frame.share)
     steps = np.diff(places)
     assert np.all(steps != 0.0)
     assert np.allclose(steps, steps.mean(), rtol=0.2)

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Options and setup shared by all tests."""
 
 import signal
 
@@ -10,7 +10,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A shell's background jobs ignore Ctrl-C, and so would everything that they start."""
+    """Restore the handling of Ctrl-C, which background jobs of a shell ignore, for the processes that tests start."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

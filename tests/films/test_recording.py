@@ -38,7 +38,7 @@ def watching(person: Person) -> WatchScreen:
 def press_record(person: Person) -> None:
     """Press the record key without time passing."""
     person.hold("f10")
-    person.let_go("f10")
+    person.release("f10")
     person.app.frame(0.0)
 
 

@@ -1,4 +1,4 @@
-"""The real app, under SDL's dummy driver or in a real window."""
+"""Fixtures: the real app with SDL's dummy driver, and an X server for real windows."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +14,14 @@ from tests.modes.xvfb_screen import XvfbScreen
 def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
-    someone = Person(tmp_path)
-    yield someone
-    someone.app.close()
+    user = Person(tmp_path)
+    yield user
+    user.app.close()
 
 
 @pytest.fixture
 def screen(tmp_path: Path) -> Iterator[XvfbScreen]:
-    """A real X server, for tests that open real windows."""
+    """Start an X server for tests that open real windows."""
     folder = tmp_path / "screen"
     folder.mkdir()
     with XvfbScreen(folder, SCREEN) as opened:

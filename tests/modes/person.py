@@ -1,4 +1,4 @@
-"""Somebody at the real app: causes the events that a person would cause."""
+"""A user of the real app: posts the events that a person would cause."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from racer_viewer.ui.intents import Scroll
 Kind = TypeVar("Kind", bound=Screen)
 FRAME = 1.0 / 60.0
 LIMIT = 90.0
-"""For anything that is waited for [s]."""
+"""Timeout of everything that is waited for [s]."""
 
 
 class Person:
-    """Presses keys, moves the mouse, and looks at what is on top."""
+    """A user who presses keys, moves the mouse and sees the screen on top."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -28,22 +28,23 @@ class Person:
         self.app.context.warmup.wait()
 
     def frames(self, count: int = 1, seconds: float = FRAME) -> None:
+        """Run frames of the window, each after so much time [s]."""
         for _ in range(count):
             self.app.frame(seconds)
 
     def ticks(self, count: int) -> None:
-        """As if the machine was slow: a picture every quarter of a second. Takes a fraction of the time of frames."""
+        """Advance by ticks with four frames per second, which is much faster than `frames`."""
         whole, rest = divmod(count, 15)
         for ticks in [15] * whole + [rest] * bool(rest):
             self.app.frame(ticks * FRAME * 1.0000001)
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """The window goes on as it does in its own loop."""
+        """Run frames until a condition is true; fail after the timeout."""
         end = time.monotonic() + LIMIT
         while not condition():
             assert time.monotonic() < end, f"waited {LIMIT:g} s for {what}: {self.app.context.notice}"
             self.frames()
-            time.sleep(0.01)
+            pygame.time.wait(10)
 
     def until_top(self, kind: type[Kind]) -> Kind:
         """Wait until a screen of this kind is on top."""
@@ -54,15 +55,15 @@ class Person:
         for key in keys:
             self._post(pygame.KEYDOWN, key)
 
-    def let_go(self, *keys: str) -> None:
+    def release(self, *keys: str) -> None:
         for key in keys:
             self._post(pygame.KEYUP, key)
 
     def press(self, *keys: str) -> None:
-        """One after the other, each with a frame of its own."""
+        """Press and release keys one after the other, each with a frame of its own."""
         for key in keys:
             self.hold(key)
-            self.let_go(key)
+            self.release(key)
             self.frames()
 
     def point(self, x: int, y: int) -> None:
@@ -74,7 +75,7 @@ class Person:
         self.frames()
 
     def scroll(self, steps: int, x: int, y: int) -> None:
-        """With the mouse here; nothing else is told of where it is."""
+        """Turn the mouse wheel at a position, without moving the mouse there."""
         self.app.context.top.handle(Scroll(steps, x, y))  # type: ignore[union-attr]
         self.frames()
 
@@ -84,7 +85,7 @@ class Person:
         self.frames()
 
     def button_down(self, x: int, y: int, button: int = pygame.BUTTON_LEFT) -> None:
-        """Press and hold."""
+        """Press and hold a mouse button."""
         pygame.event.post(pygame.event.Event(pygame.MOUSEBUTTONDOWN, pos=(x, y), button=button))
         self.frames()
 
@@ -107,7 +108,7 @@ class Person:
         self.frames()
 
     def choose(self, label: str) -> None:
-        """Go to a line of the list on top with the arrow keys, and press Enter."""
+        """Select a line of the list on top with the arrow keys and press Enter."""
         self.go_to(label)
         self.press("return")
 
@@ -118,7 +119,7 @@ class Person:
             self.press("down")
 
     def top(self, kind: type[Kind]) -> Kind:
-        """The screen on top, which must be of this kind."""
+        """Return the screen on top, which must be of this class."""
         top = self.app.context.top
         assert isinstance(top, kind), f"{type(top).__name__} is on top: {self.app.context.notice}"
         return top

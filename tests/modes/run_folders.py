@@ -29,7 +29,7 @@ def make_run(data: Path, name: str, **values: Any) -> Path:
     return folder
 
 
-def make_story(data: Path, name: str, lines: list[dict[str, Any]], **values: Any) -> Path:
+def make_logged_run(data: Path, name: str, lines: list[dict[str, Any]], **values: Any) -> Path:
     """Make the folder of a run with these log entries."""
     folder = make_run(data, name, **values)
     (folder / "live.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -1,4 +1,4 @@
-"""The fastest lap of all cars, and the laps of the policy that is kept as the best: told apart."""
+"""The fastest lap of all cars, and the laps of the best policy are listed separately."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.run_history import RunEvent, RunHistory
 from tests.modes.person import Person
-from tests.modes.run_folders import make_story
+from tests.modes.run_folders import make_logged_run
 
 LAPS = np.array([[100.0, 6.5], [200.0, 12.25], [300.0, 12.0]])
 ONE = RunHistory(laps=LAPS, circuits=("track-01",), lap_circuits=np.zeros(3))
@@ -53,7 +53,7 @@ def test_a_faster_lap_of_another_policy_is_not_taken_for_that_of_the_one_that_is
         {"what": "event", "steps": 100_000, "seconds": 1.0, "kind": "best", "text": "New best: track-01 7.25 s"},
         {"what": "laps", "laps": [[150_000, 6.5, 0]], "sectors": []},
     ]
-    folder = make_story(person.data, "told", lines)
+    folder = make_logged_run(person.data, "told", lines)
     open_run(person.app.context, folder)
     train = person.until_top(TrainScreen)
     assert "fastest lap 6.50 s, best policy 7.25 s" in [words for words, _ in status_words(train)]

@@ -1,4 +1,4 @@
-"""A mistake of ours costs the screen that made it, and is written down."""
+"""An unexpected exception closes the screens, is shown, and is written to a report."""
 
 import pygame
 import pytest
@@ -11,7 +11,7 @@ from tests.modes.person import FRAME, Person
 
 
 class BrokenScreen(Screen):
-    """Cannot move on, and cannot be closed in peace either."""
+    """A screen that raises in `tick` and in `on_close`."""
 
     def tick(self, controls: Controls) -> None:
         raise ZeroDivisionError("the third wheel has no circumference")
@@ -28,11 +28,11 @@ class BrokenMessage(MessageScreen):
 def test_the_report_is_named_on_screen_and_the_menu_goes_on(person: Person, capfd: pytest.CaptureFixture[str]) -> None:
     person.app.context.push(BrokenScreen(person.app.context))
     person.app.frame_or_crash(FRAME)
-    told = person.app.context.top
-    assert isinstance(told, MessageScreen)
-    assert told.title == CRASH_TITLE
+    message = person.app.context.top
+    assert isinstance(message, MessageScreen)
+    assert message.title == CRASH_TITLE
     [report] = (person.data / "logs").iterdir()
-    assert str(report) in told.text
+    assert str(report) in message.text
     written = report.read_text(encoding="utf-8")
     assert "third wheel" in written
     assert "test_crashed.py" in written
@@ -42,7 +42,7 @@ def test_the_report_is_named_on_screen_and_the_menu_goes_on(person: Person, capf
     assert isinstance(person.app.context.top, MenuScreen)
 
 
-def test_without_a_disk_to_write_to_it_is_told_all_the_same(person: Person) -> None:
+def test_a_crash_is_shown_even_if_no_report_can_be_written(person: Person) -> None:
     (person.data / "logs").write_text("a file where the folder should be")
     person.app.context.push(BrokenScreen(person.app.context))
     person.app.frame_or_crash(FRAME)
@@ -50,7 +50,7 @@ def test_without_a_disk_to_write_to_it_is_told_all_the_same(person: Person) -> N
     assert "No report could be written" in person.app.context.top.text
 
 
-def test_a_mistake_that_comes_again_at_once_ends_the_app(person: Person) -> None:
+def test_a_second_crash_at_once_ends_the_app(person: Person) -> None:
     person.app.context.push(BrokenScreen(person.app.context))
     person.app.frame_or_crash(FRAME)
     person.app.context.push(BrokenMessage(person.app.context, "", ""))

@@ -1,4 +1,4 @@
-"""Files that are dropped on the window do what they are for, on every screen; all others say why not."""
+"""Dropped files are opened on every screen; unsupported and damaged ones are refused with a reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHAMPION = models_folder() / "champion.zip"
 
 @pytest.fixture(autouse=True)
 def _no_circuits_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in an app that was just started."""
+    """Forget circuits of earlier tests."""
     monkeypatch.setattr(known, "user_circuits", {})
 
 
@@ -45,7 +45,7 @@ def drop(person: Person, path: Path) -> None:
 
 
 def refused(person: Person, path: Path) -> str:
-    """What the message says of a file; the screen below is there again after Enter."""
+    """Drop a file; return the message, after closing it with Enter."""
     below = person.app.context.top
     drop(person, path)
     text = person.top(MessageScreen).text

@@ -40,7 +40,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
             for tick, frames in _frames(fps):
                 if tick - COUNTDOWN in SCRIPT:
                     what = SCRIPT[tick - COUNTDOWN]
-                    (person.hold if what[0] == "+" else person.let_go)(what[1:])
+                    (person.hold if what[0] == "+" else person.release)(what[1:])
                 for seconds in frames:
                     person.app.frame(seconds)
             replay = play.live.tick.followed.replay()

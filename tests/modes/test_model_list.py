@@ -1,4 +1,4 @@
-"""The list of models to watch: which there are, what is known of them, and how fast they are."""
+"""The list of models to watch: order, facts and lap times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIVE_MINUTES = 300.0
 
 
 def make_run(data: Path, run: str, name: str, source: str = "learning-5-clean", age: float = 0.0) -> Path:
-    """A run of one model, so many seconds old."""
+    """Make a run with one model, of this age [s]."""
     folder = data / "runs" / run
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / f"{name}.zip"
@@ -77,7 +77,7 @@ def test_what_a_run_saves_on_its_way_is_listed_only_while_there_is_nothing_bette
     assert listed == ["going_8192_steps", "done"]
 
 
-def test_a_row_tells_algorithm_training_and_date(person: Person) -> None:
+def test_a_row_shows_algorithm_training_and_date(person: Person) -> None:
     model = make_run(person.data, "mine", "mine", "sac-track-01")
     config = RunConfig(algo="sac", tracks=("track-02", "track-02", "random:3", "random:4"), name="mine")
     (model.parent / "config.json").write_text(config.to_json(), encoding="utf-8")
@@ -314,13 +314,13 @@ person.app.close()
 
 
 def only_bundled(monkeypatch: pytest.MonkeyPatch, *stems: str) -> None:
-    """As if no other models came with the app: driving them all takes seconds."""
+    """Pretend that only these models are bundled: measuring all of them takes seconds."""
     paths = [path for path in bundled_models() if path.stem in stems]
     monkeypatch.setattr("racer_viewer.modes.models.bundled_models", lambda: paths)
 
 
 def count_drives(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Grows with every drive."""
+    """Return a list that grows with every measured drive."""
     driven: list[object] = []
 
     def counting(*arguments: object, **named: object) -> object:

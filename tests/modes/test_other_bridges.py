@@ -77,9 +77,9 @@ def test_a_car_on_an_existing_server_is_in_sync_for_a_whole_lap_with_wall_contac
     person.press("t")
     person.hold("right", "up")
     person.until(lambda: note(44), "a turn towards the wall")
-    person.let_go("right")
+    person.release("right")
     person.until(lambda: note(0) and len(walls) > 0, "the wall")
-    person.let_go("up")
+    person.release("up")
     person.press("t")
     screen.playback.chosen = 4
     person.until(lambda: note(0) and len(screen.live.tick.laps) == 1, "a lap")

@@ -14,7 +14,8 @@ from racer_env.engine import Simulation, load_circuit
 from racer_viewer.modes.circuits import MEDALS
 from racer_viewer.ui.theme import ORDINARY
 from tests.modes.eyes import Eyes, press
-from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
+from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there
+from tests.processes import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")]
 
@@ -33,16 +34,15 @@ def test_a_newcomer_trains_an_agent_and_races_it(screen: XvfbScreen, tmp_path: P
     try:
         eyes = Eyes(screen, track)
         wait_for(lambda: eyes.shows(ORDINARY.accent), "the menu")
-        time.sleep(1.0)
         press(screen, "Down", "Down", "Return")
-        wait_for(lambda: eyes.shows(MEDALS["gold"]), "what to train, with the circuit's medals")
+        wait_for(lambda: eyes.shows(MEDALS["gold"]), "the setup, with the circuit's medals")
         press(screen, "Return")  # Start
         wait_for(lambda: bool(list((data / "runs").glob("*/policies.bin"))), "the first update")
         (run,) = (data / "runs").iterdir()
         wait_for(lambda: (run / f"{run.name}_best.zip").is_file(), "a lap that is worth keeping", LONGEST)
         wait_for(lambda: not (run / "learner.json").exists(), "the end of the learning", LONGEST)
-        story = [json.loads(line) for line in (run / "live.jsonl").read_text().splitlines()]
-        assert any("lap" in json.dumps(line) for line in story)
+        events = [json.loads(line) for line in (run / "live.jsonl").read_text().splitlines()]
+        assert any("lap" in json.dumps(line) for line in events)
         time.sleep(2.0)
         press(screen, "Return")  # Race it
         wait_for(lambda: eyes.see() is not None, "the race")

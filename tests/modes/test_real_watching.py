@@ -17,7 +17,8 @@ from racer_env.engine import Simulation, Track, load_circuit
 from racer_viewer.replays import load_replay, trace_replay
 from racer_viewer.ui.theme import ORDINARY
 from tests.modes.eyes import SCREEN, WINDOW, Eyes, press
-from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
+from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there
+from tests.processes import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")]
 

@@ -16,7 +16,8 @@ from racer_env.engine import Simulation, Track, load_circuit
 from racer_viewer.modes.circuits import MEDALS
 from racer_viewer.ui.theme import ORDINARY
 from tests.modes.eyes import Eyes, press
-from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
+from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there
+from tests.processes import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xvfb or no xdotool")]
 

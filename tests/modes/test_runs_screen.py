@@ -1,4 +1,4 @@
-"""The list of runs: what is known of each, and what can be done with it."""
+"""The list of runs: facts about each, and actions on them."""
 
 from pathlib import Path
 from threading import Event
@@ -57,7 +57,7 @@ def test_the_best_of_a_run_is_exported_as_something_to_give_away(person: Person)
     assert load_agent(exported).normalised
 
 
-def test_an_export_is_made_behind_the_window_and_what_came_of_it_is_told(
+def test_an_export_runs_in_the_background_and_its_result_is_shown(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = Event()

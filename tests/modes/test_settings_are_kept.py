@@ -66,7 +66,7 @@ def test_a_name_is_typed_and_stands_beside_what_is_driven(person: Person) -> Non
     assert person.app.context.settings.name == "Ada Ö"
 
 
-def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_renamed_with_a_notice(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text("{ not json")
     file = SettingsFile(tmp_path)
     assert file.load() == Settings()
@@ -74,7 +74,7 @@ def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path) -> None:
     assert (tmp_path / "settings.damaged.json").read_text() == "{ not json"
 
 
-def test_values_of_the_wrong_kind_are_told(tmp_path: Path) -> None:
+def test_values_of_the_wrong_kind_are_reported(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(json.dumps({"volume": 7}))
     file = SettingsFile(tmp_path)
     assert file.load() == Settings()

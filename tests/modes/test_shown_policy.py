@@ -1,4 +1,4 @@
-"""Which of a run's policies drives on screen, and what it is called there."""
+"""The policy of a run that drives on screen, and its label there."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.training.run_monitor import RunMonitor
 from tests.modes.person import Person
-from tests.modes.run_folders import make_story
+from tests.modes.run_folders import make_logged_run
 
 KEPT = (8000, 16000, 24000)
 """Steps after which a policy was kept."""
@@ -26,7 +26,7 @@ def train(person: Person, monkeypatch: pytest.MonkeyPatch) -> TrainScreen:
 
     monkeypatch.setattr(RunMonitor, "policy", read)
     lines = [{"what": "policy", "steps": steps, "offset": 0} for steps in KEPT]
-    open_run(person.app.context, make_story(person.data, "told", lines))
+    open_run(person.app.context, make_logged_run(person.data, "told", lines))
     screen = person.until_top(TrainScreen)
     person.frames(3)
     return screen

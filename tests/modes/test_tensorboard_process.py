@@ -26,7 +26,7 @@ if __name__ == "__main__":
 """All of a window that matters here."""
 
 
-def test_without_it_one_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tensorboard_the_error_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensorboard, "find_spec", lambda name: None)
     with pytest.raises(RacerError, match="pip install"):
         tensorboard.open_tensorboard(tmp_path, lambda text: None)
@@ -50,7 +50,7 @@ def test_who_asks_twice_gets_the_same_and_a_browser_each_time(tmp_path: Path, mo
         assert opened[0] == opened[1] == board.url
         wait_for(lambda: board.url in said[-1], "word of it")
     finally:
-        board.end()
+        board.stop()
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from racer_viewer.training.config import PAID_UNITS, preset
 from racer_viewer.training.run_monitor import RunMonitor
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY
 from tests.modes.person import Person
-from tests.modes.run_folders import make_run, make_story
+from tests.modes.run_folders import make_logged_run, make_run
 
 WEIGHTS = preset("ppo").rewards.to_json()["weights"]
 
@@ -253,14 +253,14 @@ def test_after_the_end_cars_drive_on_the_circuit_that_is_shown(person: Person) -
 def test_policies_are_dragged_through_along_a_chart(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     update = {"what": "update", "seconds": 1.0, "values": {"reward/progress": 0.1}}
     lines = [{**update, "steps": steps} for steps in range(1000, 9000, 1000)]
-    train = opened(person, make_story(person.data, "told", lines))
-    moments: list[float] = []
-    monkeypatch.setattr(train.policy, "choose_at", moments.append)
+    train = opened(person, make_logged_run(person.data, "told", lines))
+    chosen_steps: list[float] = []
+    monkeypatch.setattr(train.policy, "choose_at", chosen_steps.append)
     place = train.panes[TrainLayout.CURVES]
     x, y = place.x + place.width // 4, place.y + place.height // 6
     person.button_down(x, y)
     for step in range(1, 4):
         person.drag(20, 0, (x + 20 * step, y))
-    assert len(moments) == 4
-    assert moments == sorted(moments)
-    assert moments[0] < moments[-1]
+    assert len(chosen_steps) == 4
+    assert chosen_steps == sorted(chosen_steps)
+    assert chosen_steps[0] < chosen_steps[-1]

@@ -20,8 +20,8 @@ from racer_viewer.modes.train.setup import TrainSetupScreen, open_run, open_trai
 from racer_viewer.training.config import RunConfig, preset
 from racer_viewer.training.run_folder import write_config
 from racer_viewer.training.run_lock import running_learner
-from tests.modes.person import LIMIT, Person
-from tests.processes import is_gone
+from tests.modes.person import Person
+from tests.processes import is_gone, wait_for
 
 
 def quick(**values: object) -> RunConfig:
@@ -71,7 +71,7 @@ def test_a_circuit_can_be_chosen_only_where_the_preset_has_none_of_its_own(perso
 
 
 def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person: Person) -> None:
-    screen = training(person, quick(timesteps=30_000))
+    screen = training(person, quick(timesteps=12_000))
     pid = screen.run.pid
     person.until(lambda: screen.run.state == "learning", "the learner")
     person.until(lambda: len(screen.run.history.policies) > 2, "some updates")
@@ -82,7 +82,7 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
         person.frames(2)
     person.until(lambda: isinstance(person.app.context.top, TrainEndScreen), "the end")
     assert screen.run.state == "finished"
-    assert screen.run.steps >= 30_000
+    assert screen.run.steps >= 12_000
     person.choose("Review the run")
     assert person.top(TrainScreen) is screen
     newest = screen.showcase.newest
@@ -115,7 +115,7 @@ def test_what_can_be_done_while_it_learns(person: Person) -> None:
     person.press("t")
     person.hold("up")
     person.until(lambda: float(screen.view.after.car["speed"]) > 20.0, "the person to drive")
-    person.let_go("up")
+    person.release("up")
     assert [entrant.name for entrant in screen.showcase.entrants] == ["You", "newest"]
     person.press("t", "escape")
     person.top(TrainMenu)
@@ -161,7 +161,7 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
 
 
 @pytest.mark.slow
-def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> None:
+def test_a_killed_learner_is_reported_and_can_be_resumed(person: Person) -> None:
     screen = training(person, quick())
     person.until(lambda: bool(list(screen.run.folder.glob("*_steps.zip"))), "a checkpoint")
     assert screen.run.pid is not None
@@ -176,10 +176,7 @@ def test_a_learner_that_is_killed_is_told_and_can_be_resumed(person: Person) -> 
     person.until(lambda: again.run.state == "learning" and again.run.steps > steps, "it to go on")
     pid = again.run.pid
     person.app.close()
-    end_at = time.monotonic() + LIMIT
-    while not is_gone(pid):
-        assert time.monotonic() < end_at, "the learner outlives its window"
-        time.sleep(0.05)
+    wait_for(lambda: is_gone(pid), "the learner to end with its window")
 
 
 def test_what_cannot_be_learned_is_a_message(person: Person) -> None:

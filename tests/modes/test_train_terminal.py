@@ -1,4 +1,4 @@
-"""What a window that trains says at the terminal that it was opened from."""
+"""Messages at the terminal that a training window was opened from."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.training.run_monitor import RunMonitor
 from tests.modes.person import Person
-from tests.modes.run_folders import make_run, make_story
+from tests.modes.run_folders import make_logged_run, make_run
 from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
 
 END: dict[str, Any] = {"what": "event", "seconds": 1.0, "kind": "end", "text": ""}
@@ -37,10 +37,10 @@ def words_at_its_end(person: Person, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_the_folder_is_told_at_once_and_how_to_go_on_at_the_end(
+def test_the_folder_is_printed_at_once_and_how_to_resume_at_the_end(
     person: Person, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = make_story(person.data, "mine", [{**END, "steps": 4096, "outcome": "stopped"}])
+    folder = make_logged_run(person.data, "mine", [{**END, "steps": 4096, "outcome": "stopped"}])
     opened(person, folder)
     assert capsys.readouterr().out == f"Trained in {folder}\n"
     words = words_at_its_end(person, capsys)
@@ -48,7 +48,7 @@ def test_the_folder_is_told_at_once_and_how_to_go_on_at_the_end(
 
 
 def test_a_run_that_has_finished_can_be_watched(person: Person, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = make_story(person.data, "mine", [{**END, "steps": 4096, "outcome": "finished"}])
+    folder = make_logged_run(person.data, "mine", [{**END, "steps": 4096, "outcome": "finished"}])
     opened(person, folder)
     model = folder / "mine_best.zip"
     words = words_at_its_end(person, capsys)

@@ -140,7 +140,7 @@ def test_the_user_takes_the_wheel_and_the_agent_drives_on_from_there(person: Per
     person.ticks(30)
     assert float(screen.view.after.car["speed"]) < speed - 20.0, "the brake is the person's"
     assert screen.view.after.car["action"].tolist() == [0.0, 0.0, 1.0]
-    person.let_go("down")
+    person.release("down")
     left_at = float(screen.view.after.car["x"]), float(screen.view.after.car["y"])
     person.press("t")
     assert not screen.at_wheel

@@ -7,8 +7,6 @@ import os
 import shutil
 import struct
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LIMIT = 90.0
-"""For anything that is waited for [s]."""
+"""Timeout of everything that is waited for [s]."""
 
 
 def is_there() -> bool:
@@ -24,7 +22,7 @@ def is_there() -> bool:
 
 
 class XvfbScreen:
-    """Open while in its context. `pixels` is what is on the screen right now."""
+    """An X server that runs while its context is open. `pixels` is the current content of the screen."""
 
     def __init__(self, folder: Path, size: tuple[int, int]) -> None:
         self._folder, self._size = folder, size
@@ -67,10 +65,3 @@ class XvfbScreen:
         return subprocess.run(
             command, env=self.environment, check=True, capture_output=True, text=True, timeout=LIMIT
         ).stdout
-
-
-def wait_for(condition: Callable[[], bool], what: str, limit: float = LIMIT) -> None:
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, f"waited {limit:g} s for {what}"
-        time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Lists are moved through, pressed and changed alike by keys and by the mouse."""
+"""Lists respond alike to keys and to the mouse."""
 
 from functools import partial
 from itertools import pairwise
@@ -55,14 +55,14 @@ def test_a_button_does_what_it_does_unless_it_is_not_enabled() -> None:
     assert done == ["a"]
 
 
-def test_a_choice_goes_both_ways_and_tells() -> None:
-    told: list[int] = []
-    choice = Choice("c", options=("x", "y", "z"), on_change=told.append)
+def test_a_choice_goes_both_ways_and_reports_changes() -> None:
+    reported: list[int] = []
+    choice = Choice("c", options=("x", "y", "z"), on_change=reported.append)
     listed = drawn(ItemList([choice]))
     listed.handle(Command.LEFT)
     listed.handle(Command.RIGHT)
     listed.handle(Command.ACCEPT)
-    assert told == [2, 0, 1]
+    assert reported == [2, 0, 1]
     value = rects(listed, 0).value
     assert value is not None
     listed.handle(Click(value.x + 2, value.centery))
@@ -72,8 +72,8 @@ def test_a_choice_goes_both_ways_and_tells() -> None:
 
 
 def test_a_slider_is_moved_by_keys_and_dragged_by_the_mouse() -> None:
-    told: list[float] = []
-    slider = Slider("s", high=1.0, step=0.25, number=0.5, unit="%", on_change=told.append)
+    reported: list[float] = []
+    slider = Slider("s", high=1.0, step=0.25, number=0.5, unit="%", on_change=reported.append)
     listed = drawn(ItemList([slider]))
     listed.handle(Command.RIGHT)
     assert slider.value == "75 %"
@@ -84,7 +84,7 @@ def test_a_slider_is_moved_by_keys_and_dragged_by_the_mouse() -> None:
     listed.handle(Drag(5, 0, track.right - 1, track.centery))
     assert slider.number == 1.0
     listed.handle(Command.RIGHT)
-    assert told == [0.75, 0.0, 1.0]
+    assert reported == [0.75, 0.0, 1.0]
 
 
 def test_the_drawn_slider_is_as_long_as_its_value() -> None:
@@ -137,7 +137,7 @@ def test_enter_opens_a_row_and_left_and_right_mark_it() -> None:
     assert (opened, marks) == (["a"], [True, False])
 
 
-def test_who_is_told_of_a_mark_may_take_it_back() -> None:
+def test_a_mark_can_be_taken_back_by_its_callback() -> None:
     row = Row("a", marked=False)
     row.on_mark = lambda on: setattr(row, "marked", False)
     table(row).handle(Command.RIGHT)
@@ -192,7 +192,7 @@ def test_cells_stay_within_their_columns_and_long_ones_end_with_an_ellipsis() ->
 
 
 def is_lit(surface: pygame.Surface, area: pygame.Rect) -> bool:
-    """Whether letters of a row that is not chosen were drawn there."""
+    """Return whether letters of a row that is not selected were drawn in an area."""
     return any(surface.get_at((x, y))[0] > 200 for x in range(area.x, area.right) for y in range(area.y, area.bottom))
 
 

@@ -114,7 +114,7 @@ class ScreenshotTour:
         self.frames(180 + 300)
         yield self.take("play")
         self.press("escape")
-        self.choose("To the menu")
+        self.choose("Main menu")
 
     def _watch(self) -> Iterator[Path]:
         self._context.change(circuit="track-02")

@@ -23,6 +23,7 @@ from racer_env.bridge.interface import (
     Info,
     Observations,
     Scenario,
+    copy_rows,
     set_step_columns,
 )
 from racer_env.bridge.messages import (
@@ -79,7 +80,7 @@ class BridgeClient:
         gates = len(self.track.gates)
         if self._row["checkpoint"] >= gates:
             raise ContractError(f"telemetry.checkpoint: {self._row['checkpoint']}, but the track has {gates} gates")
-        return self._row.copy()
+        return copy_rows(self._row)[0]  # type: ignore[no-any-return]
 
     def reset(self, scenario: Scenario | None = None, seed: int | None = None) -> tuple[Observations, Info]:
         scenario = scenario or self._scenario or Scenario()

@@ -20,6 +20,7 @@ from racer_env.bridge.interface import (
     Info,
     Observations,
     Scenario,
+    copy_rows,
     reset_info,
 )
 from racer_env.engine import CAR, Simulation, Track, load_circuit
@@ -94,7 +95,7 @@ class EmbeddedBridge:
 
     @property
     def car(self) -> CarRow:
-        return self._started().cars.view(CAR, np.ndarray)[0].copy()  # type: ignore[no-any-return]
+        return copy_rows(self._started().cars)[0]  # type: ignore[no-any-return]
 
     def reset(self, scenario: Scenario | None = None, seed: int | None = None) -> tuple[Observations, Info]:
         simulation = self._prepare(scenario)
@@ -164,7 +165,7 @@ class EmbeddedBatch:
     def cars(self) -> NDArray[np.void]:
         if self.simulation is None:
             raise RacerError(NOT_STARTED)
-        return self.simulation.cars.view(CAR, np.ndarray).copy()
+        return copy_rows(self.simulation.cars)
 
     def reset(
         self,

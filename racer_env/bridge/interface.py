@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from racer_env.engine import REWARD_COMPONENTS, Config, Start, Track
+from racer_env.engine import CAR, REWARD_COMPONENTS, Config, Start, Track
 from racer_env.engine.simulation import Bools as Bools
 from racer_env.engine.simulation import Observations as Observations
 from racer_env.engine.tick import OBSERVATION_SIZE
@@ -152,6 +152,11 @@ class Batch(Protocol):
     def step(self, actions: ArrayLike) -> BatchStep: ...
 
     def close(self) -> None: ...
+
+
+def copy_rows(rows: Any) -> NDArray[np.void]:
+    """Return a copy (N,) of rows of `CAR`. numpy's own copy of structured rows takes ten times as long."""
+    return np.frombuffer(bytearray(rows.tobytes()), CAR)
 
 
 def reset_info(speed: float, lap: int, checkpoint: int, step_count: int) -> Info:

@@ -1,8 +1,8 @@
 """Schemas of the bridge's JSON messages: one msgspec struct for each request and reply.
 
-Client and server encode and decode messages with them. Only the server's replies with an observation are written by
-orjson from plain dicts, because it writes float32 arrays in their shortest form. `EpisodeContract` holds the rules
-that a schema cannot express. Binary messages are in `batch_format`.
+Client and server encode and decode messages with them. Only the server's replies with arrays (observations, tracks)
+are written by orjson from plain dicts, because it writes arrays quickly and float32 in its shortest form.
+`EpisodeContract` holds the rules that a schema cannot express. Binary messages are in `batch_format`.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ _REPLY_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
 }
 
 
-def encode(message: Request | DescribeReply | TrackReply | CloseReply | ErrorReply) -> bytes:
+def encode(message: Request | DescribeReply | CloseReply | ErrorReply) -> bytes:
     return _ENCODER.encode(message)
 
 

@@ -36,8 +36,6 @@ from racer_env.bridge.messages import (
     ResetRequest,
     ScenarioRequest,
     StepRequest,
-    TrackGeometry,
-    TrackReply,
     TrackRequest,
     decode_request,
     encode,
@@ -218,19 +216,19 @@ class Session:
     def _track(self, request: TrackRequest) -> bytes:
         name = self._scenario.tracks[0] if request.track_id is None else request.track_id
         track = self._ready_track(name)
-        geometry = TrackGeometry(
-            id=name,
-            name=track.circuit.name if track.circuit else name,
-            length=track.length,
-            start=track.start,
-            control_points=track.control_points.tolist(),
-            gates=track.gates.tolist(),
-            inner=track.inner.tolist(),
-            outer=track.outer.tolist(),
-            inner_road=track.inner_road.tolist(),
-            outer_road=track.outer_road.tolist(),
-        )
-        return encode(TrackReply(geometry))
+        geometry = {
+            "id": name,
+            "name": track.circuit.name if track.circuit else name,
+            "length": track.length,
+            "start": track.start,
+            "controlPoints": track.control_points,
+            "gates": track.gates,
+            "inner": track.inner,
+            "outer": track.outer,
+            "innerRoad": track.inner_road,
+            "outerRoad": track.outer_road,
+        }
+        return orjson.dumps({"type": "track_result", "track": geometry}, option=orjson.OPT_SERIALIZE_NUMPY)
 
     def _requested_scenario(self, request: ScenarioRequest) -> Scenario:
         """Return the scenario of a reset; fields left out keep their last values."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from racer_env.bridge.client import BridgeClient
 from racer_env.bridge.embedded import EmbeddedBridge
-from racer_env.bridge.interface import CarRow, CarStep, Info, Observations, Scenario, set_step_columns
+from racer_env.bridge.interface import CarRow, CarStep, Info, Observations, Scenario, copy_rows, set_step_columns
 from racer_env.engine import Track
 
 TOLERANCE = 1e-4
@@ -42,7 +42,7 @@ class ShadowCar:
     @property
     def car(self) -> CarRow:
         """Copy of the car's row. Out of sync, values from the server override local estimates."""
-        return self._copy.car if self._row is None else self._row.copy()
+        return self._copy.car if self._row is None else copy_rows(self._row)[0]
 
     def reset(self, scenario: Scenario, observation: Observations) -> None:
         """Start an episode; the server returned this first observation."""

@@ -13,7 +13,7 @@ from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Config, Start,
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
 from racer_viewer.modes.race_cars import BridgeCars, BridgeStatus, CarGroup, LocalCars
-from racer_viewer.replays import Recording, Replay, ReplayError, ReplayRecorder, Trace
+from racer_viewer.replays import Replay, ReplayError, ReplayRecorder, RunRecording, Trace
 from racer_viewer.snapshot import Cars, CarStyle, Colour, PolicyInsight, Snapshot
 from racer_viewer.timing import LapTime, Stopwatch, best_lap, lap_time
 
@@ -128,7 +128,7 @@ class EpisodeState:
     laps: tuple[LapTime, ...]
     gate_tick: int
     ending: str
-    recording: Recording
+    recording: RunRecording
 
     @property
     def reward(self) -> float:

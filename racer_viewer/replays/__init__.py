@@ -3,7 +3,7 @@
 `trace_replay(load_replay("lap.racer"))` returns every tick, bit-identical. Importing this package loads no engine.
 """
 
-from racer_viewer.replays.replay import ENGINE_VERSION, Recording, Replay, ReplayError, ReplayRecorder
+from racer_viewer.replays.replay import ENGINE_VERSION, Replay, ReplayError, ReplayRecorder, RunRecording
 from racer_viewer.replays.replay_file import (
     SUFFIX,
     ReplayFacts,
@@ -30,7 +30,6 @@ __all__ = [
     "MAX_COMPARED",
     "SUFFIX",
     "Comparison",
-    "Recording",
     "Replay",
     "ReplayError",
     "ReplayFacts",
@@ -38,6 +37,7 @@ __all__ = [
     "ReplayLap",
     "ReplayRecorder",
     "ReplayTracer",
+    "RunRecording",
     "Standing",
     "Trace",
     "common_track",

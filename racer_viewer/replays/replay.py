@@ -91,7 +91,7 @@ class Replay:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class RunRecording:
     """A run recorded up to some tick. It is cheap, since it shares the memory of the recorder."""
 
     circuit: Circuit
@@ -145,11 +145,11 @@ class ReplayRecorder:
         if finished_lap_ticks:
             self._laps.append(int(finished_lap_ticks))
 
-    def recording(self) -> Recording:
+    def recording(self) -> RunRecording:
         """Return the run so far; recording more ticks does not change it."""
         actions = self._actions[: self.ticks]
         actions.flags.writeable = False
-        return Recording(
+        return RunRecording(
             self._circuit, self._config, self._start, self._seed, actions, self._driver, tuple(self._laps), self._reward
         )
 

@@ -110,7 +110,7 @@ def test_it_learns_or_says_what_to_get(app: PackagedApp) -> None:
     else:
         assert result.returncode == 2
         [line] = result.stderr.splitlines()
-        assert "get the full one" in line
+        assert "install the full app" in line
 
 
 def test_games_run_in_processes_of_their_own(app: PackagedApp) -> None:

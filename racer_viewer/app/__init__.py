@@ -1,1 +1,1 @@
-"""The window, its menu and its files, and the same screens without a window."""
+"""The window with its main menu, and screens that are rendered without a window."""

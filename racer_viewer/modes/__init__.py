@@ -1,1 +1,1 @@
-"""The screens of the app, and what happens on them."""
+"""Screens of the app and the races, replays and lists that they show."""

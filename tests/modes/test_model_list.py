@@ -25,6 +25,7 @@ from racer_viewer.training.config import RunConfig
 from racer_viewer.training.evaluation import evaluate
 from racer_viewer.ui.item_list import Row
 from tests.modes.person import Person
+from tests.processes import wait_for
 
 FIVE_MINUTES = 300.0
 
@@ -50,6 +51,13 @@ def open_list(person: Person) -> WatchSetupScreen:
 def row(screen: WatchSetupScreen, label: str) -> Row:
     (found,) = [item for item in screen.list.items if isinstance(item, Row) and item.label == label]
     return found
+
+
+def finish_measuring(person: Person, screen: WatchSetupScreen) -> None:
+    """Wait until all models are measured, without frames in between that the thread would wait for."""
+    screen.timer.resume()
+    wait_for(lambda: not screen.timer.running, "the lap times")
+    person.frames()
 
 
 def names(person: Person) -> list[str]:
@@ -117,8 +125,7 @@ def test_a_lap_that_was_not_clean_has_a_sign_and_one_that_never_ended_is_said(
 ) -> None:
     only_bundled(monkeypatch, "learning-1-crashes", "learning-4-fast")
     screen = open_list(person)
-    person.until(lambda: not screen.timer.running, "the list")
-    person.frames()
+    finish_measuring(person, screen)
     assert row(screen, "learning-1-crashes").cells[2] == "no lap"
     assert row(screen, "learning-4-fast").cells[2] == "* 8.70 / 7.07"
 
@@ -127,19 +134,18 @@ def test_times_are_kept_by_what_drives_where_and_not_by_name(person: Person, mon
     only_bundled(monkeypatch, "learning-4-fast")
     driven = count_drives(monkeypatch)
     screen = open_list(person)
-    person.until(lambda: not screen.timer.running, "the lap times")
+    finish_measuring(person, screen)
     assert len(driven) == 1
     person.press("escape")
     make_run(person.data, "copy", "other-name", "learning-4-fast")
     screen = open_list(person)
-    person.until(lambda: not screen.timer.running, "the lap times")
-    person.frames()
+    finish_measuring(person, screen)
     assert len(driven) == 1
     assert row(screen, "learning-4-fast").cells[2] == row(screen, "other-name").cells[2] == "* 8.70 / 7.07"
     person.press("up")
     person.go_to("Circuit")
     person.press("right")
-    person.until(lambda: not screen.timer.running, "the list")
+    finish_measuring(person, screen)
     assert len(driven) == 2
     person.frames()
     assert row(screen, "other-name").cells[2] not in ("* 8.70 / 7.07", "…")
@@ -153,8 +159,7 @@ def test_a_damaged_file_of_times_only_costs_another_drive(
     file = person.data / models.CACHE_FILE
     file.write_bytes(content)
     screen = open_list(person)
-    person.until(lambda: not screen.timer.running, "the lap times")
-    person.frames()
+    finish_measuring(person, screen)
     assert row(screen, "learning-4-fast").cells[2] == "* 8.70 / 7.07"
     assert len(json.loads(file.read_bytes())) == 1
 
@@ -165,8 +170,7 @@ def test_a_file_of_times_that_cannot_be_written_is_no_reason_to_complain(
     only_bundled(monkeypatch, "learning-4-fast")
     (person.data / models.CACHE_FILE).mkdir()
     screen = open_list(person)
-    person.until(lambda: not screen.timer.running, "the lap times")
-    person.frames()
+    finish_measuring(person, screen)
     assert row(screen, "learning-4-fast").cells[2] == "* 8.70 / 7.07"
     assert not person.app.context.notice
 

@@ -1,1 +1,1 @@
-"""Training in the window: setting a run up, seeing it learn, and the list of all runs."""
+"""Training screens: setup of a run, its live view, and the list of runs."""

@@ -24,7 +24,7 @@ MAX_SMOOTHING = 0.95
 
 
 class RunDecision(Enum):
-    """What the user has decided about a live run: keep it learning without a window, stop it, or discard it."""
+    """Decision of the user about a live run: keep it learning without a window, stop it, or discard it."""
 
     DETACH = "detach"
     STOP = "stop"

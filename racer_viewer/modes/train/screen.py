@@ -70,7 +70,7 @@ class TrainScreen(Screen):
         self.panes: dict[TrainLayout, pygame.Rect] = {}
         """Rectangles of the visible panes, as they were drawn last."""
         self.decision: RunDecision | None = None
-        """What the user has decided about the run; None if nothing yet."""
+        """Decision of the user about the run; None as long as there is none."""
         self.on_closed: list[Callable[[], None]] = []
         """Callbacks for when the screen is closed."""
 

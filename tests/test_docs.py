@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -193,16 +194,23 @@ def test_the_architecture_names_every_package() -> None:
 
 
 def test_the_architecture_has_the_layers_that_are_checked() -> None:
-    """Those of the two packages, highest first."""
-    contracts = re.findall(
-        r"^layers = \[\n(.*?)^\]", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S
-    )
-    said = re.split(r"^- ", PAGES["architecture"].text.split("## Imports")[1], flags=re.M)[1:3]
-    assert len(said) == 2
-    for contract, words in zip(contracts[:2], said, strict=True):
-        layers = [re.findall(r"racer_\w+\.(\w+)", line) for line in contract.splitlines()]
-        names = [re.findall(r"`(\w+)`", layer) for layer in re.split(r"\. ", words.split(": ", 1)[1])[0].split("→")]
-        assert names == layers
+    """Both packages, highest layer first."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = {
+        contract["containers"][0]: [re.findall(r"\w+", layer) for layer in contract["layers"]]
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract["type"] == "layers"
+    }
+    lines = re.findall(r"^- `(\w+)`: (.*?)\.$", PAGES["architecture"].text.split("## Imports")[1], re.M | re.S)
+    documented = {package: [re.findall(r"`(\w+)`", layer) for layer in text.split("→")] for package, text in lines}
+    assert documented == contracts
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    named = set(re.findall(r"`([\w/]+\.py)`", PAGES["architecture"].text))
+    assert len(named) > 20
+    roots = (ROOT, ROOT / "racer_env", ROOT / "racer_viewer")
+    assert [name for name in sorted(named) if not any((root / name).is_file() for root in roots)] == []
 
 
 def table_rows(text: str, heading: str) -> list[list[str]]:

@@ -63,7 +63,12 @@ def report(root: Path) -> int:
 
 def documents(root: Path) -> list[Path]:
     """Return the documents to check: the README, the docs and the README of the models."""
-    known = [root / "README.md", *sorted((root / "docs").glob("*.md")), root / "models" / "README.md"]
+    known = [
+        root / "README.md",
+        root / "CONTRIBUTING.md",
+        *sorted((root / "docs").glob("*.md")),
+        root / "models" / "README.md",
+    ]
     return [each for each in known if each.is_file()]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.ui.bindings import BINDING_LABELS, Bindings, key_name
-from racer_viewer.ui.intents import Click, Command, Intent
+from racer_viewer.ui.intents import OVERLAY_COMMANDS, Click, Command, Intent
 from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, draw_heading, draw_key_cap, key_cap_width, shade
 from racer_viewer.ui.theme import MARGIN, TEXT, Theme
 from racer_viewer.ui.views import Key
@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     import pygame
 
 DRIVING = ("steer_left", "steer_right", "throttle", "brake", Command.RESTART, Command.CAMERA)
-OVERLAYS = (
-    Command.RAYS,
-    Command.REWARD,
-    Command.INPUTS,
-    Command.AGENT,
-    Command.PHYSICS,
-    Command.TIMING,
-    Command.MAP,
-    Command.GATES,
-    Command.NAMES,
-)
 EVERYWHERE: tuple[Key, ...] = (
     ("F1 or H", "This list"),
     ("F10", "Start / stop a film"),
@@ -100,10 +89,10 @@ class HelpLayout:
 
 def columns_of(bindings: Bindings) -> tuple[KeyColumn, ...]:
     """Return all bindings, each once, and the fixed keys."""
-    watching = [name for name in BINDING_LABELS if name not in (*DRIVING, *OVERLAYS, Command.MUTE)]
+    watching = [name for name in BINDING_LABELS if name not in (*DRIVING, *OVERLAY_COMMANDS, Command.MUTE)]
     return (
         (KeyGroup("Driving", _bound(bindings, DRIVING)), KeyGroup("Gamepad", GAMEPAD)),
-        (KeyGroup("Overlays", _bound(bindings, OVERLAYS)),),
+        (KeyGroup("Overlays", _bound(bindings, OVERLAY_COMMANDS)),),
         (KeyGroup("Watching and replays", _bound(bindings, watching)),),
         (KeyGroup("Everywhere", (*EVERYWHERE, *_bound(bindings, [Command.MUTE]))),),
     )

@@ -21,7 +21,7 @@ from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.replays import Replay, file_name, save_replay
 from racer_viewer.snapshot import InterpolatedFrame, Snapshot
 from racer_viewer.sound import car_sound
-from racer_viewer.ui.intents import Command, Drag, Intent, MouseMove, Scroll
+from racer_viewer.ui.intents import OVERLAY_COMMANDS, Command, Drag, Intent, MouseMove, Scroll
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.paint import FOOTER_HEIGHT, STATUS_HEIGHT, ColouredWords, draw_status_line
 from racer_viewer.ui.views import Key, draw_keys
@@ -31,18 +31,6 @@ if TYPE_CHECKING:
 
     from racer_viewer.render.overlays.panel import History
 
-TOGGLES = (
-    Command.RAYS,
-    Command.REWARD,
-    Command.INPUTS,
-    Command.AGENT,
-    Command.PHYSICS,
-    Command.TIMING,
-    Command.MAP,
-    Command.GATES,
-    Command.NAMES,
-)
-"""Commands that show or hide an overlay of the same name."""
 CAMERA_NOTICES = {
     Mode.FOLLOW: "Camera: follows the car",
     Mode.WHOLE: "Camera: whole circuit",
@@ -93,7 +81,7 @@ class RaceView:
     def keys(self) -> tuple[Key, ...]:
         """Return the keys of the camera and the overlays."""
         label = self._app.key_label
-        return ((label(Command.CAMERA), "camera"), *((label(command), command.value) for command in TOGGLES))
+        return ((label(Command.CAMERA), "camera"), *((label(command), command.value) for command in OVERLAY_COMMANDS))
 
     def show(self, snapshot: Snapshot) -> None:
         """Show the snapshot of the next tick."""
@@ -119,7 +107,7 @@ class RaceView:
     def handle(self, intent: Intent) -> None:
         """Handle intents for overlays, camera and mouse."""
         match intent:
-            case Command() if intent in TOGGLES:
+            case Command() if intent in OVERLAY_COMMANDS:
                 self.toggle(intent.value)
             case Command.CAMERA:
                 modes = list(CAMERA_NOTICES)

@@ -56,6 +56,20 @@ class Command(StrEnum):
     """Save a replay; while a run is learning, save a checkpoint."""
 
 
+OVERLAY_COMMANDS = (
+    Command.RAYS,
+    Command.REWARD,
+    Command.INPUTS,
+    Command.AGENT,
+    Command.PHYSICS,
+    Command.TIMING,
+    Command.MAP,
+    Command.GATES,
+    Command.NAMES,
+)
+"""Commands that show or hide the overlay of the same name."""
+
+
 @dataclass(frozen=True)
 class MouseMove:
     """A move of the mouse to a position [px] with no button held."""

@@ -16,7 +16,8 @@ from racer_viewer.modes.train.setup import open_run
 from racer_viewer.training.run_monitor import RunMonitor
 from tests.modes.person import Person
 from tests.modes.run_folders import make_logged_run, make_run
-from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
+from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there
+from tests.processes import wait_for
 
 END: dict[str, Any] = {"what": "event", "seconds": 1.0, "kind": "end", "text": ""}
 

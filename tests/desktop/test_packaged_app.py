@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from racer_env import RacingGameClient
-from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there, wait_for
+from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there
+from tests.processes import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 

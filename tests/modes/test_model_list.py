@@ -251,7 +251,7 @@ def test_models_of_the_same_name_stay_apart_here_and_among_opponents(person: Per
     assert person.top(PlaySetupScreen).list.items[-1].value == "first/twin, third/champion"
     person.choose("Start")
     play = person.top(PlayScreen)
-    assert [each.agent.info.path for each in play.race.entrants if each.agent] == [
+    assert [each.agent.info.path for each in play.live.setup.entrants if each.agent] == [
         person.data / "runs" / "first" / "twin.zip",
         person.data / "runs" / "third" / "champion.zip",
     ]

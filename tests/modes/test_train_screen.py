@@ -91,7 +91,7 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     screen.app.push(TrainEndScreen(screen.app, screen))
     person.choose("Race against it")
     play = person.top(PlayScreen)
-    assert [entrant.name for entrant in play.setup.entrants] == ["You", "mine"]
+    assert [entrant.name for entrant in play.live.setup.entrants] == ["You", "mine"]
     person.until(lambda: is_gone(pid), "the learner to be gone")
 
 

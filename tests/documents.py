@@ -1,4 +1,4 @@
-"""What documents tell their readers to type: commands and snippets, to be run as they stand there."""
+"""Commands and snippets in documents, to be run as written."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ BENCHES = {
 }
 SERVERS = {"bridge", "stdio --env-id CartPole-v1", "games --num-games 6"}
 TRIED_ELSEWHERE = {"", "--help", "test", "test --slow", "selftest", "selftest --json"} | BENCHES | SERVERS
-"""By test_fresh_machine.py, test_no_display.py and the folders of these names, and by whoever reads this."""
+"""Commands that other tests run: test_fresh_machine.py, tests/cli and the folders of these names."""
 OF_RUN_PY = ("docs", "package", "--with")
-"""What is no command of the app; test_docs.py and CI try these."""
+"""Arguments of run.py that are not verbs of the app; test_docs.py and CI run these."""
 WITH_RAY = "--with ray "
 PATIENCE = 60.0
-"""Until somebody drives in a window [s]."""
+"""Time limit until a window shows a drive [s]."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Document:
 
     @property
     def commands(self) -> list[str]:
-        """What follows `python run.py` in code without a language, in the order of the document."""
+        """Arguments of `python run.py` in code blocks without a language, in document order."""
         return [command for command in self._commands if command.split(" ")[0] not in OF_RUN_PY]
 
     @property
     def commands_with_ray(self) -> list[str]:
-        """What follows `python run.py --with ray`."""
+        """Arguments of `python run.py --with ray`."""
         return [each.removeprefix(WITH_RAY) for each in self._commands if each.startswith(WITH_RAY)]
 
     @property
@@ -80,7 +80,7 @@ def run_snippet(code: str, name: str) -> None:
 
 
 def needs_a_window(command: str) -> bool:
-    """Whether it opens one, on a machine with a display."""
+    """Return True if the command opens a window on a machine with a display."""
     at_the_terminal = ("--headless", "--settings", "--record")
     return command.startswith(("play", "watch", "replay", "train")) and not any(
         each in command for each in at_the_terminal

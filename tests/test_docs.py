@@ -47,7 +47,7 @@ def to_run(page: Document) -> list[str]:
 
 @pytest.fixture
 def a_readers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the reader of a page types its commands, with the circuit that one of them tells to write."""
+    """Working folder of a reader, with the circuit file of the circuits page."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RACER_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")

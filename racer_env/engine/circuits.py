@@ -1,4 +1,4 @@
-"""Circuits: named definitions from which tracks are built; bundled, random, or a file."""
+"""Circuits: named definitions that tracks are built from, bundled, random, or from a file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from typing import Annotated
 
 import msgspec
 
-from racer_env.assets import assets_folder
 from racer_env.engine.circuit_check import check_track
 from racer_env.engine.random_circuits import PREFIX, parse_random_name, random_control_points
 from racer_env.engine.track import DEFAULT_GATES, Track, build_track
 from racer_env.errors import CircuitError
+
+_PACKAGED = Path(__file__).parents[1] / "assets"
+_IN_REPOSITORY = Path(__file__).parents[2] / "assets"
+
+
+def assets_folder() -> Path:
+    """Return the assets folder: inside an installed package, or at the root of a checked-out repository."""
+    return _PACKAGED if _PACKAGED.is_dir() else _IN_REPOSITORY
+
 
 ControlPoint = tuple[float, float, float]
 Seconds = Annotated[float, msgspec.Meta(gt=0.0)]

@@ -133,13 +133,13 @@ def _train(app: AppContext) -> Screen:
 
 
 def _replays(app: AppContext) -> Screen:
-    from racer_viewer.modes.replays_screen import ReplaysScreen
+    from racer_viewer.modes.replay_lists import ReplaysScreen
 
     return ReplaysScreen(app)
 
 
 def _records(app: AppContext) -> Screen:
-    from racer_viewer.modes.records_screen import RecordsScreen
+    from racer_viewer.modes.replay_lists import RecordsScreen
 
     return RecordsScreen(app)
 

@@ -16,14 +16,7 @@ import orjson
 
 from racer_env.games import RacingGameClient
 from racer_env.games.game import CAR_RACING, check_kind
-from racer_viewer.bench.harness import (
-    Summary,
-    describe_machine,
-    echo_process,
-    print_report,
-    receive,
-    server_process,
-)
+from racer_viewer.bench.harness import Summary, describe_machine, echo_process, print_report, receive, server_process
 
 GAMES = (1, 6)
 SLICES = 8

@@ -239,7 +239,7 @@ def compare_recorded_runs() -> tuple[int, float]:
     """
     import numpy as np
 
-    from racer_env.assets import assets_folder
+    from racer_env.engine.circuits import assets_folder
 
     with np.load(assets_folder() / "recorded_runs.npz", allow_pickle=False) as recorded:
         runs = {name.removesuffix("/actions"): recorded[name] for name in recorded.files if name.endswith("/actions")}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import websocket
 
-from racer_env.assets import assets_folder
+from racer_env.engine.circuits import assets_folder
 from tests.bridge.conftest import RunningBridge, running_bridge
 from tests.bridge.plain_client import PlainClient, plain_client
 from tests.bridge.raw_websocket import raw_websocket, upgrade_request

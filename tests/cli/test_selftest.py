@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from racer_env.assets import assets_folder
+from racer_env.engine.circuits import assets_folder
 from racer_viewer.cli import selftest
 
 DATA = Path(__file__).parents[1] / "data"

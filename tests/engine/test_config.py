@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from racer_env.assets import assets_folder
 from racer_env.engine import Config, Simulation, load_circuit, load_config, parse_config
+from racer_env.engine.circuits import assets_folder
 from racer_env.errors import ConfigError
 
 

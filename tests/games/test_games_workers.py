@@ -18,7 +18,7 @@ from racer_env.games.worker_process import GamesError, WorkerLostError
 from racer_viewer.games.window import ServerThread
 from tests.games.plain_player import PlainPlayer, plain_player
 from tests.games.scripted_worker import EXITS, EXITS_DRAWING_1, HANGS, SENDS_GARBAGE, UNKNOWN_GAME, WORKS
-from tests.processes import wait_for
+from tests.processes import POLL_INTERVAL, wait_for
 
 SCRIPT = Path(__file__).with_name("scripted_worker.py")
 TIMEOUT = 60.0
@@ -54,7 +54,7 @@ def with_supervisor(body: Callable[[GameSupervisor], Coroutine[Any, Any, None]])
 
 async def until(condition: Callable[[], bool]) -> None:
     while not condition():
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(POLL_INTERVAL)
 
 
 @contextmanager

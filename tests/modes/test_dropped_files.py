@@ -9,8 +9,8 @@ from pathlib import Path
 import pygame
 import pytest
 
-from racer_env.assets import assets_folder
 from racer_env.engine import Config, Start, circuits
+from racer_env.engine.circuits import assets_folder
 from racer_viewer.agents import models_folder
 from racer_viewer.modes import circuits as known
 from racer_viewer.modes.choose import PlaySetupScreen, WatchSetupScreen

@@ -14,9 +14,8 @@ import pygame
 import pytest
 
 from racer_env.engine import TICKS_PER_SECOND, Config, Driver, Simulation, Start, load_circuit
-from racer_viewer.modes.records_screen import RecordsScreen
+from racer_viewer.modes.replay_lists import RecordsScreen, ReplaysScreen
 from racer_viewer.modes.replay_screen import ReplayScreen, open_replays
-from racer_viewer.modes.replays_screen import ReplaysScreen
 from racer_viewer.modes.screen import NOTICE_TICKS, MessageScreen
 from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.render.camera import Mode

@@ -9,9 +9,8 @@ from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.play import PauseScreen, PlayScreen
-from racer_viewer.modes.records_screen import RecordsScreen
+from racer_viewer.modes.replay_lists import RecordsScreen, ReplaysScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
-from racer_viewer.modes.replays_screen import ReplaysScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.screen import MessageScreen, Screen
 from racer_viewer.modes.settings_screen import KeysScreen, SettingsScreen

@@ -57,7 +57,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class ChartMark:
-    """ChartMark of an event of one kind. colour: replaces the kind's own colour."""
+    """Mark of an event of one kind. colour: replaces the kind's own colour."""
 
     x: float
     kind: str

@@ -22,7 +22,7 @@ SMOOTHING = 0.6
 AREA_SHADE = 0.22
 """Share of the line's colour in the area below it."""
 WIDTH, DOT, EDGE = 1.6, 2.4, 3
-"""ChartLine width, end dot radius and padding at scale 1 [px]."""
+"""Line width, end dot radius and padding at scale 1 [px]."""
 
 
 class Sparkline:

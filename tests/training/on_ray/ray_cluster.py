@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from tests.training.on_ray.ray_processes import wait_until
+from tests.training.on_ray.ray_processes import wait_for
 
 NODE = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
 HEAD, OTHER = "127.0.0.2", "127.0.0.3"
@@ -37,9 +37,9 @@ def cluster(log: Path) -> Iterator[str]:
     ):
         begin = ("--head", f"--port={head}", f"--ray-client-server-port={client}", "--include-dashboard=false")
         nodes.enter_context(node(log, HEAD, *begin, f"--temp-dir={folder}", "--num-cpus=1"))
-        wait_until(lambda: answers(head) and answers(client), "the head")
+        wait_for(lambda: answers(head) and answers(client), "the head")
         nodes.enter_context(node(log, OTHER, f"--address={HEAD}:{head}", "--num-cpus=2"))
-        wait_until(lambda: log.read_text(errors="replace").count("Ray runtime started") == 2, "both nodes")
+        wait_for(lambda: log.read_text(errors="replace").count("Ray runtime started") == 2, "both nodes")
         yield f"ray://{HEAD}:{client}"
 
 

@@ -3,16 +3,18 @@
 import os
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
+
+from tests import processes
 
 MARK = "RACER_TEST_MARK"
 TIMEOUT = 120.0
 """Default timeout [s]; a busy machine takes long to start Ray."""
+wait_for = partial(processes.wait_for, timeout=TIMEOUT)
 
 
 class Program:
@@ -61,10 +63,3 @@ class Program:
             return marked and (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
         except OSError:
             return False
-
-
-def wait_until(condition: Callable[[], object], what: str, limit: float = TIMEOUT) -> None:
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, f"waited too long for: {what}"
-        time.sleep(0.05)

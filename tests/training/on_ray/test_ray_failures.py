@@ -17,7 +17,7 @@ from racer_viewer.agents import load_agent
 from racer_viewer.training.learner import LearnerError
 from racer_viewer.training.run_log_reader import RunLogReader, load_history
 from racer_viewer.training.run_monitor import RunMonitor
-from tests.training.on_ray.ray_processes import Program, wait_until
+from tests.training.on_ray.ray_processes import Program, wait_for
 from tests.training.on_ray.ray_runs import SETTINGS, make_ray_run
 
 pytestmark = pytest.mark.slow
@@ -104,14 +104,14 @@ def test_a_terminated_run_saves_its_policy_and_says_how_to_resume(tmp_path: Path
     command = ["train", "--engine", "ray", "--runners", 2, "--num-cars", 8, *SETTINGS, "--data-dir", tmp_path]
     folder = tmp_path / "runs" / "ended"
     with Program(*command, "--timesteps", 10**7, "--name", "ended", log=tmp_path / "log") as program:
-        wait_until(lambda: list(folder.glob("ended_*_steps.zip")), "a checkpoint")
+        wait_for(lambda: list(folder.glob("ended_*_steps.zip")), "a checkpoint")
         seen = RunMonitor.attach(folder)
-        wait_until(lambda: seen.steps_per_second > 0.0, "a window to see how fast it is")
+        wait_for(lambda: seen.steps_per_second > 0.0, "a window to see how fast it is")
         assert len(seen.history.policies)
         seen.detach()
         program.process.terminate()
         assert program.wait() == 128 + signal.SIGTERM, program.output
-        wait_until(lambda: not program.others(), "all processes to end")
+        wait_for(lambda: not program.others(), "all processes to end")
     assert f"train --resume {folder} --engine ray --runners 2" in program.output
     assert load_history(folder).events[-1].text.startswith("Stopped after")
 
@@ -120,7 +120,7 @@ def test_a_killed_run_leaves_no_process_and_is_resumed_from_its_last_checkpoint(
     command = ["train", "--engine", "ray", "--num-cars", 8, *SETTINGS, "--data-dir", tmp_path]
     folder = tmp_path / "runs" / "killed"
     with Program(*command, "--timesteps", 10**7, "--name", "killed", log=tmp_path / "log") as program:
-        wait_until(lambda: list(folder.glob("killed_*_steps.zip")), "a checkpoint")
+        wait_for(lambda: list(folder.glob("killed_*_steps.zip")), "a checkpoint")
         program.process.kill()
         program.process.wait()
         latest = max(int(path.stem.split("_")[1]) for path in folder.glob("killed_*_steps.zip"))
@@ -129,7 +129,7 @@ def test_a_killed_run_leaves_no_process_and_is_resumed_from_its_last_checkpoint(
             "train", "--engine", "ray", "--resume", folder, "--timesteps", total, log=tmp_path / "log2"
         ) as again:
             assert again.wait() == 0, again.output
-        wait_until(lambda: not program.others(), "all processes to end")  # Ray's own take about a minute
+        wait_for(lambda: not program.others(), "all processes to end")  # Ray's own take about a minute
     log = RunLogReader(folder)
     events = log.read_all().events
     assert [event.text for event in events if event.kind == "begin"][-1] == f"Resumed at {latest:,} steps"

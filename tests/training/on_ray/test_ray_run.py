@@ -22,7 +22,7 @@ from racer_viewer.training.ray.settings import RaySettings
 from racer_viewer.training.run_log_reader import load_history
 from tests.documents import Document
 from tests.training.on_ray.ray_cluster import cluster
-from tests.training.on_ray.ray_processes import TIMEOUT, Program, wait_until
+from tests.training.on_ray.ray_processes import TIMEOUT, Program, wait_for
 from tests.training.on_ray.ray_runs import SETTINGS, make_ray_run, tiny
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def test_a_run_on_ray_is_a_run_like_others_and_leaves_no_process(tmp_path: Path)
     command = ["train", "--engine", "ray", "--runners", 2, "--cars-per-runner", 8, "--timesteps", 4096, *SETTINGS]
     with Program(*command, "--name", "spread", "--data-dir", tmp_path, log=tmp_path / "log") as program:
         assert program.wait() == 0, program.output
-        wait_until(lambda: not program.others(), "all processes to end")
+        wait_for(lambda: not program.others(), "all processes to end")
     assert "Finished after 4,096 steps" in program.output
     folder = tmp_path / "runs" / "spread"
     agent = load_agent(folder / "spread.zip")

@@ -63,12 +63,12 @@ def test_one_trial_with_one_lap_is_a_picture_too() -> None:
 @pytest.mark.slow
 def test_a_search_leaves_a_table_a_picture_and_a_config_to_train_with(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="python run.py --with ray test …")
-    from tests.training.on_ray.ray_processes import Program, wait_until
+    from tests.training.on_ray.ray_processes import Program, wait_for
 
     short = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 20_000]
     with Program("tune", "--trials", 3, *short, "--data-dir", tmp_path, log=tmp_path / "log") as search:
         assert search.wait() == 0, search.output
-        wait_until(lambda: not search.others(), "all processes to end")
+        wait_for(lambda: not search.others(), "all processes to end")
     folder = tmp_path / "tune" / "ppo-track-01"
     trials = json.loads((folder / "trials.json").read_text())
     assert sorted(trial["number"] for trial in trials) == [0, 1, 2]
@@ -113,15 +113,15 @@ def test_a_search_on_a_cluster_that_drives_no_lap_says_what_to_do(tmp_path: Path
 @pytest.mark.slow
 def test_a_search_that_is_interrupted_keeps_what_it_found_and_ends_everything(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="python run.py --with ray test …")
-    from tests.training.on_ray.ray_processes import Program, wait_until
+    from tests.training.on_ray.ray_processes import Program, wait_for
 
     long = ["--num-cars", 8, "--set", "net=16,16", "--timesteps", 10**6]
     folder = tmp_path / "tune" / "ppo-track-01"
     with Program("tune", "--trials", 4, *long, "--data-dir", tmp_path, log=tmp_path / "log") as search:
-        wait_until((folder / "best.json").exists, "something to be found")
+        wait_for((folder / "best.json").exists, "something to be found")
         search.process.send_signal(signal.SIGINT)
         assert search.wait() == 128 + signal.SIGINT, search.output
-        wait_until(lambda: not search.others(), "all processes to end")
+        wait_for(lambda: not search.others(), "all processes to end")
     assert "The search was interrupted" in search.output
     assert any(trial["curve"] for trial in json.loads((folder / "trials.json").read_text()))
     load_run_config(folder / "best.json")

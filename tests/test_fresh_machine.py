@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from tests.bridge.watching import eventually
+from tests.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
 WAIT_LIMIT = 60.0
@@ -311,4 +311,4 @@ def assert_ctrl_c_ends(run: subprocess.Popen[str]) -> None:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    eventually(condition, "the process gets this far", WAIT_LIMIT)
+    wait_for(condition, "the process gets this far", WAIT_LIMIT)

@@ -91,7 +91,8 @@ def test_docstrings_open_with_a_verb_or_a_noun() -> None:
 def test_retired_words_are_not_used() -> None:
     found = []
     for path in FILES:
-        if path == Path(__file__):
+        text = path.read_text(encoding="utf-8").lower()
+        if path == Path(__file__) or not any(word in text for word in RETIRED):
             continue
         tree, where = parsed(path), path.relative_to(ROOT)
         found += [f"{where}:{line}: {name}" for line, name in names(tree) if words(name) & set(RETIRED)]

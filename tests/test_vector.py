@@ -127,7 +127,7 @@ def test_errors_name_what_is_wrong() -> None:
     for wrong in (np.zeros((2, 3)), np.zeros(3), "abc", np.full((3, 3), np.nan)):
         with pytest.raises(ActionError, match="finite numbers"):
             env.step(wrong)
-    with pytest.raises(RacerError, match="one number for each of 3 cars"):
+    with pytest.raises(RacerError, match="3 cars need one number each, not 2"):
         env.reset(seed=[1, 2])
     with pytest.raises(RacerError, match="draws nothing"):
         RacerVectorEnv(3, render_mode="human")  # type: ignore[arg-type]

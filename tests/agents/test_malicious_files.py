@@ -293,7 +293,7 @@ def test_an_array_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
     header = header.replace("false", "False").replace("10**11", "100000000000").ljust(117) + "\n"
     array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
     (tmp_path / "x.npz").write_bytes(pack({"obs_mean.npy": array}))
-    assert_refused_cheaply(tmp_path / "x.npz", "not of doubles, or damaged", load_stats)
+    assert_refused_cheaply(tmp_path / "x.npz", "not of doubles, or is damaged", load_stats)
 
 
 @pytest.mark.parametrize(

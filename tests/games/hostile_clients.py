@@ -10,6 +10,7 @@ from typing import Any
 from racer_env.games import RacingGameClient
 from tests.bridge.hostile_messages import NASTY
 from tests.games.plain_player import plain_player
+from tests.processes import wait_for
 
 VALID: list[dict[str, Any]] = [
     {"type": "SET_ACTION", "game_id": 0, "action": {"steer": 0.1, "gas": 0.5, "brake": 0.0}},
@@ -46,11 +47,11 @@ def busy_neighbour(port: int) -> Iterator[None]:
     thread.start()
     try:
         yield
+        wait_for(lambda: rounds > 3 or problems, "the neighbour to drive")
     finally:
         stopped.set()
         thread.join()
     assert not problems
-    assert rounds > 3
 
 
 def hostile_lines(seed: int, number: int) -> Iterator[bytes]:

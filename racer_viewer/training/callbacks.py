@@ -15,6 +15,7 @@ from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
 from racer_viewer.training.learner import Callback, Learner
 from racer_viewer.training.metrics import DrivingMetrics, DrivingStats
 from racer_viewer.training.policy_log import PolicyLog
+from racer_viewer.training.run_folder import CONFIG_FILE
 from racer_viewer.training.run_log import RunLog
 
 REPORT_INTERVAL = 0.5
@@ -263,7 +264,7 @@ class ProgressCallback(Callback):
     def on_step(self, stats: DrivingStats) -> bool:
         if time.monotonic() - self._reported > REPORT_INTERVAL:
             self._report()
-            if not self._folder.is_dir():
+            if not (self._folder / CONFIG_FILE).is_file():  # a checkpoint may have created the folder again
                 raise RacerError(f"{self._folder} was removed while the run was learning; nothing of it is left")
         return not self._is_stopped()
 

@@ -356,7 +356,7 @@ class RunMonitor:
         with self._ending:
             if self._discarded:
                 self._remove()
-            removed = not self.folder.exists()
+            removed = not (self.folder / CONFIG_FILE).exists()
             if removed and not self._discarded:
                 self.problem = "The folder of this run was discarded or removed."
             if outcome or self._discarded or removed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -54,6 +53,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; log to stderr, print the address to stdout."""
+    import logging
+
     from racer_env.bridge.net import ServerAddress, run_server, uvloop_factory
     from racer_env.bridge.server import BridgeServer
     from racer_env.bridge.session import ServerLimits

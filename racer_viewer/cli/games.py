@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -63,6 +62,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C or until the window is closed; log to stderr, print the address to stdout."""
+    import logging
+
     from racer_env.bridge.net import ServerAddress, is_loopback, run_server
     from racer_env.errors import RacerError
     from racer_env.games.game import RACER

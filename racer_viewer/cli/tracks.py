@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
 
 from racer_viewer.cli.options import Subparsers
 
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 def list_tracks(names: Sequence[str]) -> None:
     """Print a table with one row per circuit."""
     from rich.console import Console
-    from rich.markup import escape
+    from rich.markup import escape as escape_markup
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -64,8 +64,8 @@ def list_tracks(names: Sequence[str]) -> None:
         circuit = _definition(track)
         medals = circuit.medals
         times = [f"{t:.1f} s" for t in (medals.gold, medals.silver, medals.bronze)] if medals else []
-        title = f"{escape(circuit.name)}\n[dim]{escape(circuit.description)}[/dim]"
-        table.add_row(escape(circuit.id), title, f"{track.length:.0f}", f"{tightest_radius(track):.0f}", *times)
+        title = f"{escape_markup(circuit.name)}\n[dim]{escape_markup(circuit.description)}[/dim]"
+        table.add_row(escape_markup(circuit.id), title, f"{track.length:.0f}", f"{tightest_radius(track):.0f}", *times)
     Console().print(table)
 
 
@@ -114,7 +114,7 @@ def svg(track: Track) -> str:
     points = " ".join(f"{px:.1f},{py:.1f}" for px, py in arrow)
     caption = f"{circuit.name} · {track.length:.0f} units · tightest corner {tightest_radius(track):.0f}"
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.1f} {height + 46 * unit:.1f}">
-<title>{escape(circuit.name)}</title>
+<title>{escape(circuit.name, quote=False)}</title>
 <rect width="100%" height="100%" fill="{GRASS}"/>
 <g transform="translate({-left:.1f} {height + bottom:.1f}) scale(1 -1)" fill-rule="evenodd" stroke-linejoin="round">
 <path d="{_closed(track.outer)}{_closed(track.inner)}" fill="#4a6350" stroke="#e8e4d8" stroke-width="{2.4 * unit:.2f}"/>
@@ -125,7 +125,7 @@ def svg(track: Track) -> str:
 <polygon points="{points}" fill="#ffb000"/>
 </g>
 <text x="{14 * unit:.1f}" y="{height + 26 * unit:.1f}" font-family="sans-serif" font-size="{22 * unit:.1f}"
- fill="#e8e4d8">{escape(caption)}</text>
+ fill="#e8e4d8">{escape(caption, quote=False)}</text>
 </svg>
 """
 

@@ -250,7 +250,7 @@ class ReplayScreen(Screen):
 
 
 def _driver_name(replay: Replay) -> str:
-    return replay.driver or "Nobody"
+    return replay.driver or "Unknown driver"
 
 
 def _warnings(traces: Sequence[Trace]) -> str:

@@ -27,9 +27,9 @@ def test_every_tick_has_the_times_that_were_shown_while_it_was_driven(start: Sta
 
 
 def test_any_tick_of_a_long_run_is_found_at_once() -> None:
-    trace = trace_replay(ring_run(5000))
+    trace = trace_replay(ring_run(20_000))
     timings = TraceTimings(trace.rows, trace.gate_rows, clock(trace))
     start_time = time.perf_counter()
-    for tick in range(0, trace.ticks, 2):
+    for tick in range(0, trace.ticks, 10):
         timings.at(tick)
     assert time.perf_counter() - start_time < 1.0

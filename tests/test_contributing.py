@@ -139,6 +139,7 @@ def test_the_screen_is_shown_and_left(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_verb_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     command_line = import_module("racer_viewer.cli.main")
     verb = SimpleNamespace(**executed("Add a verb"))
-    monkeypatch.setattr(command_line, "VERBS", (*command_line.VERBS, verb))
+    monkeypatch.setitem(sys.modules, "racer_viewer.cli.length", verb)
+    monkeypatch.setattr(command_line, "VERBS", (*command_line.VERBS, "length"))
     assert command_line.main(["length", "track-01"]) == 0
     assert capsys.readouterr().out.endswith(" units\n")

@@ -6,31 +6,19 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from racer_viewer import __version__
-from racer_viewer.cli import (
-    bench,
-    bridge,
-    evaluate,
-    export,
-    games,
-    learn,
-    play,
-    replay,
-    selftest,
-    stdio,
-    tracks,
-    train,
-    tune,
-    watch,
-    window,
-)
+from racer_viewer.cli import window
 from racer_viewer.cli.options import LazyParser
 from racer_viewer.runtime import LEARNERS, training_install_hint
 
-VERBS = (tracks, play, watch, replay, train, learn, tune, evaluate, export, bridge, stdio, games, bench, selftest)
-"""Modules of the verbs, in the order of `--help`; each has `add_parser(subparsers)`."""
+VERBS = (
+    "tracks", "play", "watch", "replay", "train", "learn", "tune", "evaluate", "export", "bridge", "stdio", "games",
+    "bench", "selftest",
+)  # fmt: skip
+"""Verbs in the order of `--help`; each is a module of this package with `add_parser(subparsers)`."""
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -38,7 +26,8 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one line on stderr and exit code 2."""
-    options = build_parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = build_parser(_named_verbs(arguments)).parse_args(arguments)
     try:
         code: int = options.run(options)
         if sys.stdout is not None:
@@ -63,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def build_parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
+    """Return the parser of the command line with these verbs; only their modules are imported."""
     parser = argparse.ArgumentParser(
         prog="racer-viewer",
         description="Drive, watch and train cars on racing circuits. Without a command, open the app.",
@@ -79,9 +68,16 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.set_defaults(run=window.run)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=LazyParser)
-    for verb in VERBS:
-        verb.add_parser(subparsers)
+    for verb in verbs:
+        import_module(f"racer_viewer.cli.{verb}").add_parser(subparsers)
     return parser
+
+
+def _named_verbs(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the verbs that these arguments need: none to open the app, all of them for `--help` or a typing error."""
+    if not arguments:
+        return ()
+    return arguments[:1] if arguments[0] in VERBS else VERBS
 
 
 def _fail(problem: object) -> int:

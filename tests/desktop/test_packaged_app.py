@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 ROOT = Path(__file__).parents[2]
 VERBS = ("tracks", "play", "watch", "replay", "train", "evaluate", "export", "bridge", "stdio", "games", "bench")
 SCREEN = (1400, 900)
-MAX_SIZE = {"racer-viewer": 950, "racer-viewer-lite": 450}
+MAX_SIZE = {"racer-viewer-lite": 450, "racer-viewer": 950}
 """Maximum size of each app [MiB]."""
 
 
@@ -45,7 +45,11 @@ class PackagedApp:
         return {str(path): path.lstat().st_mtime_ns for path in self.folder.rglob("*")}
 
 
-@pytest.fixture(scope="module", params=["racer-viewer-lite", "racer-viewer"])
+FLAVOURS = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in MAX_SIZE]
+"""All tests of a flavour run in one worker, so that each app is built once."""
+
+
+@pytest.fixture(scope="module", params=FLAVOURS)
 def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackagedApp]:
     place = tmp_path_factory.mktemp("packaged")
     lite = ["--lite"] if request.param.endswith("lite") else []

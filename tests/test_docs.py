@@ -321,7 +321,7 @@ def test_a_runs_folder_has_the_files_that_the_guide_names(tmp_path: Path) -> Non
     named = [name for cells in rows for name in re.findall(r"`([^`]+)`", cells[0])]
     models = [name.removesuffix(".zip") for name in named if name.endswith(".zip")]
     patterns = [re.escape(name).replace("123456", r"\d+").replace("…", ".*") for name in named]
-    patterns += [re.escape(f"{name}_vecnormalize.npz").replace("123456", r"\d+") for name in models]
+    patterns += [re.escape(f"{name}_vecnormalize.pkl").replace("123456", r"\d+") for name in models]
     files = [path.name for path in (tmp_path / "runs" / "NAME").iterdir()]
     assert [name for name in files if not any(re.fullmatch(each, name) for each in patterns)] == []
     assert {"config.json", "NAME.zip", "NAME_best.zip", "progress.csv", "live.jsonl", "policies.bin"} <= set(files)

@@ -23,12 +23,13 @@ class AgentInfo:
 
     name: file name without its suffix.
     file_bytes, modified: size [bytes] and date of the file.
-    stats_path: file of the normalisation statistics; None without one.
-    algorithm: "PPO", "SAC" or "ONNX"; the fields below are None for "ONNX".
+    stats_path: file of the normalisation statistics, possibly the model itself; None without one.
+    algorithm: "PPO", "A2C", "TRPO", "SAC", "TQC" or "ONNX"; the fields below are None for "ONNX".
     policy_layers, value_layers: sizes of the hidden layers; value_layers is None without a value function.
     activation: name in torch.nn.
     parameters: number of learned parameters that the agent uses; SAC's critics are not counted.
     timesteps: number of steps it was trained for; None if the file does not contain it.
+    needs_stats: True if it was trained with normalised observations, as far as the file tells.
     """
 
     name: str
@@ -42,9 +43,17 @@ class AgentInfo:
     activation: str | None = None
     parameters: int | None = None
     timesteps: int | None = None
+    needs_stats: bool = False
+
+    @property
+    def problem(self) -> str | None:
+        """Warning about a model that drives badly because its statistics are missing; None if there is none."""
+        if self.stats_path is not None or not self.needs_stats:
+            return None
+        return f"{self.path.name} was trained with normalised observations and drives badly without its statistics"
 
     def of_policy(self, policy: GaussianPolicy, description: ModelDescription, parameters: int) -> AgentInfo:
-        """Return a copy with the description of a PPO or SAC policy."""
+        """Return a copy with the description of a policy of stable-baselines3."""
         return replace(
             self,
             algorithm=description.algorithm,
@@ -53,6 +62,7 @@ class AgentInfo:
             activation=description.activation,
             parameters=parameters,
             timesteps=description.timesteps,
+            needs_stats=description.needs_stats,
         )
 
 
@@ -106,6 +116,20 @@ class Agent:
         if actions is None:
             raise AgentError(f"{self.info.path}: models of this kind have no noise; they only act deterministically")
         return actions
+
+    def predict(
+        self,
+        observation: ArrayLike,
+        state: tuple[Floats, ...] | None = None,
+        episode_start: ArrayLike | None = None,
+        deterministic: bool = True,
+    ) -> tuple[Floats, tuple[Floats, ...] | None]:
+        """Return actions and the state, as models of stable-baselines3 do, so that an agent can be used for one.
+
+        state, episode_start: for recurrent policies; ignored here, and the state is returned unchanged.
+        deterministic: True by default, unlike in stable-baselines3.
+        """
+        return self.act(observation, deterministic), state
 
     def values(self, observations: ArrayLike) -> Floats | None:
         """Return the expected return, () or (N,), in rewards as normalised in training.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -37,6 +38,10 @@ DESCRIPTION, TENSORS = "data", "policy.pth"
 """Members of a model's archive that are read."""
 
 
+class MissingStatisticsWarning(UserWarning):
+    """A model was trained with normalised observations, but its statistics were not found."""
+
+
 class _BundledModel(msgspec.Struct, frozen=True):
     """Entry of models.json."""
 
@@ -61,10 +66,11 @@ def bundled_tracks() -> dict[str, tuple[str, ...]]:
 
 
 def load_agent(path: str | os.PathLike[str], stats: str | os.PathLike[str] | None = None) -> Agent:
-    """Load a PPO or SAC model of stable-baselines3 (`.zip`) or an exported one (`.onnx`). Raises AgentError.
+    """Load a model of stable-baselines3 (`.zip`) or an exported one (`.onnx`). Raises AgentError.
 
-    stats: file of its normalisation statistics, `.pkl`, `.npz` or `.json`; None looks for it beside the model (see
-        `find_stats`). Without statistics the agent uses raw observations (`normalised` is False).
+    stats: file of its normalisation statistics, `.pkl`, `.npz` or `.json`; None looks for it in and beside the model
+        (see `find_stats`). Without statistics the agent uses raw observations (`normalised` is False); a
+        MissingStatisticsWarning is issued if the model was trained with normalised ones.
 
     Nothing in the files is executed. Neither torch nor stable-baselines3 is needed.
     """
@@ -78,6 +84,9 @@ def load_agent(path: str | os.PathLike[str], stats: str | os.PathLike[str] | Non
         policy, info = load(data, info)
     except AgentError as error:
         raise AgentError(f"{file}: {error}") from error
+    if info.problem is not None:
+        hint = f"put {info.name}_vecnormalize.pkl beside it, or name the file of its statistics"
+        warnings.warn(f"{info.problem}: {hint}", MissingStatisticsWarning, stacklevel=2)
     return Agent(info, policy, normaliser)
 
 

@@ -47,13 +47,17 @@ class PickledReference:
 
 @dataclass(eq=False)
 class PickledObject:
-    """Description of an object: the call that would create it, and the content that would be added."""
+    """Description of an object: the call that would create it, and the content that would be added.
+
+    is_new: True if the class creates it without `__init__`; used for writing only.
+    """
 
     name: str
     arguments: tuple[Any, ...]
     items: dict[Any, Any] = field(default_factory=dict)
     entries: list[Any] = field(default_factory=list)
     state: Any = None
+    is_new: bool = False
 
 
 def read_pickle(data: bytes, allowed: Container[str]) -> Any:

@@ -10,15 +10,18 @@ import numpy as np
 
 from racer_viewer.agents.networks import HALF, ONE, Floats, Layer, Network
 
-OBSERVATION_SIZE = 14
-"""Observations of the environment, as in `racer_env.bridge.interface`, which would load the compiled engine. A test
+OBSERVATION_LOW = np.array([0.0] * 10 + [-1.0, -1.0, 0.0, 0.0], np.float32)
+"""Minimum of each observation, as in `racer_env.bridge.interface`, which would load the compiled engine. A test
 compares these constants."""
+OBSERVATION_HIGH = np.ones(14, np.float32)
+OBSERVATION_SIZE = OBSERVATION_LOW.size
 ACTION_LOW = np.array([-1.0, 0.0, 0.0], np.float32)
 """Minimum of steer, throttle and brake."""
 ACTION_HIGH = np.ones(3, np.float32)
 ACTION_SIZE = ACTION_LOW.size
 
-ACTION_LOW.flags.writeable = ACTION_HIGH.flags.writeable = False
+for _limits in (OBSERVATION_LOW, OBSERVATION_HIGH, ACTION_LOW, ACTION_HIGH):
+    _limits.flags.writeable = False
 
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0

@@ -5,6 +5,7 @@ The pickled parts of the description are neither decoded nor used. Tensor names 
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Collection, Mapping
@@ -16,6 +17,7 @@ import numpy as np
 
 from racer_viewer.agents.archive import AgentError, shown
 from racer_viewer.agents.networks import ACTIVATIONS, Floats, Layer, Network
+from racer_viewer.agents.pickles import ALLOWED_IN_ARRAYS, read_pickle, to_floats
 from racer_viewer.agents.policies import (
     ACTION_HIGH,
     ACTION_LOW,
@@ -31,10 +33,17 @@ from racer_viewer.agents.policies import (
 
 MAX_DESCRIPTION_BYTES = 16 * 2**20
 
-SUPPORTED = "supported are PPO and SAC with MlpPolicy, from stable-baselines3, of 14 observations and 3 actions"
+SUPPORTED = (
+    "supported are PPO, A2C, TRPO, SAC and TQC with MlpPolicy, from stable-baselines3, of 14 observations and 3 actions"
+)
 
-POLICIES = {"ActorCriticPolicy": "PPO", "SACPolicy": "SAC"}
-DEFAULT_ACTIVATIONS = {"PPO": "Tanh", "SAC": "ReLU"}
+Algorithm = Literal["PPO", "A2C", "TRPO", "SAC", "TQC"]
+ACTOR_CRITIC = "ActorCriticPolicy"
+OFF_POLICY: dict[str, Algorithm] = {"SACPolicy": "SAC", "TQCPolicy": "TQC"}
+"""Algorithms with a squashed Gaussian policy, by the name of its class."""
+PACKAGES = ("stable_baselines3.", "sb3_contrib.")
+MAX_NORMAL_OBSERVATION = 1.0 + 1e-6
+"""Largest raw observation of the environment; a larger one was normalised."""
 DEFAULT_CLIP_MEAN = 2.0
 MAX_CLIP_MEAN = 1e6
 FLATTEN = "stable_baselines3.common.torch_layers.FlattenExtractor"
@@ -58,9 +67,10 @@ class ModelDescription:
     clip_mean: absolute limit of the mean (SAC with gSDE).
     action_low, action_high: action limits; None if the file does not contain them.
     timesteps: number of steps the model was trained for; None if the file does not contain it.
+    needs_stats: True if the last observations in the file are normalised, so that it drives badly without statistics.
     """
 
-    algorithm: Literal["PPO", "SAC"]
+    algorithm: Algorithm
     activation: str
     squash_output: bool
     use_expln: bool
@@ -68,11 +78,17 @@ class ModelDescription:
     action_low: tuple[float, ...] | None
     action_high: tuple[float, ...] | None
     timesteps: int | None
+    needs_stats: bool = False
+
+    @property
+    def is_off_policy(self) -> bool:
+        """True for the algorithms with SAC's policy."""
+        return self.algorithm in OFF_POLICY.values()
 
 
 def read_description(data: bytes) -> ModelDescription:
     """Read the plain fields of the JSON that stable-baselines3 writes. Raises AgentError for unsupported models."""
-    fields = _parse(data)
+    fields = parse_fields(data)
     algorithm = _algorithm(fields)
     settings = _mapping(fields.get("policy_kwargs"))
     low, high = _action_limits(fields.get("action_space"))
@@ -87,10 +103,12 @@ def read_description(data: bytes) -> ModelDescription:
         action_low=low,
         action_high=high,
         timesteps=timesteps if type(timesteps) is int and timesteps >= 0 else None,
+        needs_stats=_has_normalised_observations(fields.get("_last_obs")),
     )
 
 
-def _parse(data: bytes) -> Mapping[str, Any]:
+def parse_fields(data: bytes) -> Mapping[str, Any]:
+    """Parse the JSON of a model's description."""
     try:
         fields = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -100,18 +118,18 @@ def _parse(data: bytes) -> Mapping[str, Any]:
     return fields
 
 
-def _algorithm(fields: Mapping[str, Any]) -> Literal["PPO", "SAC"]:
+def _algorithm(fields: Mapping[str, Any]) -> Algorithm:
     policy = _mapping(fields.get("policy_class"))
     module, name = _text(policy.get("__module__")), _class_name(policy)
-    if not module.startswith("stable_baselines3.") or name not in POLICIES:
+    if not module.startswith(PACKAGES) or name not in (ACTOR_CRITIC, *OFF_POLICY):
         full_name = f"{module}.{name}" if name else module
         what = next((what for part, what in OTHER_MODELS.items() if part.lower() in full_name.lower()), "a model")
         raise AgentError(f"is {what} with a policy of {shown(full_name)}; {SUPPORTED}")
-    if POLICIES[name] == "SAC":
-        return "SAC"
-    if "clip_range" not in fields:
-        raise AgentError(f"is an actor-critic model, but not of PPO (A2C, perhaps); {SUPPORTED}")
-    return "PPO"
+    if name in OFF_POLICY:
+        return OFF_POLICY[name]
+    if "clip_range" in fields:
+        return "PPO"
+    return "TRPO" if "cg_max_steps" in fields else "A2C"
 
 
 def _class_name(policy: Mapping[str, Any]) -> str:
@@ -125,7 +143,7 @@ def _class_name(policy: Mapping[str, Any]) -> str:
 def _activation(settings: Mapping[str, Any], algorithm: str) -> str:
     text = settings.get("activation_fn")
     if text is None:
-        return DEFAULT_ACTIVATIONS[algorithm]
+        return "ReLU" if algorithm in OFF_POLICY.values() else "Tanh"
     known = re.fullmatch(r"<class 'torch\.nn\.modules\.activation\.(\w+)'>", _text(text))
     if known is None or known[1] not in ACTIVATIONS:
         raise AgentError(f"its activation is {shown(text)}; supported are {', '.join(ACTIVATIONS)}")
@@ -152,6 +170,16 @@ def _action_limits(space: Any) -> tuple[tuple[float, ...] | None, tuple[float, .
     if kind and not kind.endswith(".Box'>"):
         raise AgentError(f"its actions are {shown(kind)}, not a Box; {SUPPORTED}")
     return _numbers(fields.get("low")), _numbers(fields.get("high"))
+
+
+def _has_normalised_observations(entry: Any) -> bool:
+    """Return True if the last observations of training, a pickled array, are outside of the environment's limits."""
+    try:
+        pickle = base64.b64decode(_text(_mapping(entry).get(":serialized:")), validate=True)
+        observations = to_floats(read_pickle(pickle, ALLOWED_IN_ARRAYS)) if pickle else np.zeros(0)
+    except (AgentError, TypeError, ValueError, LookupError):
+        return False
+    return bool((np.abs(observations) > MAX_NORMAL_OBSERVATION).any())
 
 
 def _numbers(text: Any) -> tuple[float, ...] | None:
@@ -188,12 +216,12 @@ class Tensors(Protocol):
 
 
 def build_policy(tensors: Tensors, description: ModelDescription) -> tuple[GaussianPolicy, int]:
-    """Return the policy of a PPO or SAC model and its number of parameters.
+    """Return the policy of a model and its number of parameters.
 
     Raises AgentError if a tensor is missing, or unused and not of SAC's critics.
     """
     parts = _Parts(tensors)
-    policy = (_ppo if description.algorithm == "PPO" else _sac)(parts, description)
+    policy = (_sac if description.is_off_policy else _ppo)(parts, description)
     parts.check_all_used()
     return policy, parts.numbers
 

@@ -5,6 +5,7 @@
 | `.npz` | format of racer-viewer: complete and not pickled, so that training resumes exactly |
 | `.pkl` | `VecNormalize.save` of stable-baselines3 |
 | `.json` | `vecnorm_stats.json` of an export: only what driving needs |
+| `.zip` | a model that contains its statistics, as racer-viewer writes it |
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from racer_viewer.agents import pickles
 from racer_viewer.agents.archive import AgentError, Archive, read_file, shown
+from racer_viewer.agents.pickle_writer import write_zip
 from racer_viewer.agents.pickles import MAX_PICKLE_BYTES, PickledObject, read_pickle
 from racer_viewer.agents.stats import RunningStats, Statistics, stats_of
 from racer_viewer.paths import atomic_write
@@ -51,6 +53,10 @@ ALLOWED = frozenset(
 
 
 ONNX_STATS = "vecnorm_stats.json"
+ZOO_STATS = "vecnormalize.pkl"
+"""Name of the statistics of rl_zoo3, in a folder with the name of the environment."""
+STATS_MEMBER = "vecnormalize.npz"
+"""Member of a model's zip file that holds its statistics; stable-baselines3 ignores it."""
 MAX_STATS_BYTES = MAX_PICKLE_BYTES
 DOUBLE = np.dtype("<f8")
 NPY_HEADER = re.compile(
@@ -95,12 +101,15 @@ def _running(value: Any) -> Any:
 
 
 def find_stats(model: Path) -> Path | None:
-    """Return the statistics file beside a model, or None.
+    """Return the file with the statistics of a model, or None.
 
-    `NAME.zip`: `NAME_vecnormalize.pkl` or `.npz`; for a checkpoint `NAME_500_steps.zip` also
-    `NAME_vecnormalize_500_steps.pkl` or `.npz`; then `vecnormalize.pkl` or `.npz`.
+    `NAME.zip`: the model itself if it contains them; `NAME_vecnormalize.pkl` or `.npz`; for a checkpoint
+    `NAME_500_steps.zip` also `NAME_vecnormalize_500_steps.pkl` or `.npz`; then `vecnormalize.pkl` or `.npz`, and the
+    place of rl_zoo3, `NAME/vecnormalize.pkl` or the only `*/vecnormalize.pkl`.
     `.onnx` file: `vecnorm_stats.json`.
     """
+    if has_stats(model):
+        return model
     if model.suffix.lower() == ".onnx":
         names = [ONNX_STATS]
     else:
@@ -108,14 +117,38 @@ def find_stats(model: Path) -> Path | None:
         if checkpoint := re.fullmatch(r"(.+)_(\d+)_steps", model.stem):
             stems.append(f"{checkpoint[1]}_vecnormalize_{checkpoint[2]}_steps")
         names = [f"{stem}{ending}" for stem in (*stems, "vecnormalize") for ending in (".pkl", ".npz")]
-    return next((path for name in names if os.path.isfile(path := model.parent / name)), None)
+    beside = next((path for name in names if os.path.isfile(path := model.parent / name)), None)
+    return beside or (_find_zoo_stats(model) if model.suffix.lower() == ".zip" else None)
+
+
+def has_stats(model: Path) -> bool:
+    """Return True for a model file that contains its statistics."""
+    if model.suffix.lower() != ".zip":
+        return False
+    try:
+        return STATS_MEMBER in Archive(read_file(model)).names
+    except AgentError:
+        return False
+
+
+def _find_zoo_stats(model: Path) -> Path | None:
+    named = model.with_suffix("") / ZOO_STATS
+    if os.path.isfile(named):
+        return named
+    try:
+        found = list(model.parent.glob(f"*/{ZOO_STATS}"))
+    except OSError:
+        return None
+    return found[0] if len(found) == 1 else None
 
 
 def load_stats(path: str | os.PathLike[str]) -> Statistics:
-    """Load the statistics in a `.npz`, `.pkl` or `.json` file. Raises AgentError."""
+    """Load the statistics in a `.npz`, `.pkl` or `.json` file, or in a model that contains them. Raises AgentError."""
     file = Path(path)
     readers = {".npz": _read_npz, ".pkl": read_vec_normalize, ".json": _read_json}
     try:
+        if file.suffix.lower() == ".zip":
+            return _read_npz(Archive(read_file(file)).read(STATS_MEMBER, MAX_STATS_BYTES))
         reader = readers.get(file.suffix.lower())
         if reader is None:
             raise AgentError(f"statistics must be a {', '.join(readers)} file")
@@ -131,7 +164,7 @@ def save_stats(path: str | os.PathLike[str], stats: Any) -> None:
         stats = stats_of(stats)
     match file.suffix.lower():
         case ".npz":
-            content = _as_npz(stats)
+            content = stats_npz(stats)
         case ".json":
             content = _as_json(stats)
         case _:
@@ -140,14 +173,19 @@ def save_stats(path: str | os.PathLike[str], stats: Any) -> None:
         temporary.write_bytes(content)
 
 
-def _as_npz(stats: Statistics) -> bytes:
+def stats_npz(stats: Statistics) -> bytes:
+    """Return the content of a `.npz` file of statistics."""
     fields: dict[str, Any] = {name: getattr(stats, name) for name in NUMBERS}
     for prefix, running in (("obs", stats.observations), ("ret", stats.returns)):
         if running is not None:
             fields |= {f"{prefix}_{name}": getattr(running, name) for name in ("mean", "var", "count")}
     arrays: dict[str, Any] = {name: np.array(value, DOUBLE, order="C") for name, value in fields.items()}
+    return write_zip({f"{name}.npy": _npy(array) for name, array in arrays.items()})
+
+
+def _npy(array: NDArray[np.float64]) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
@@ -171,7 +209,7 @@ def _npz_running(fields: Mapping[str, NDArray[np.float64]], prefix: str) -> Runn
 
 
 def _read_array(data: bytes) -> NDArray[np.float64]:
-    """Read a .npy file of doubles as written by `_as_npz`."""
+    """Read a .npy file of doubles as written by `stats_npz`."""
     header = NPY_HEADER.match(data)
     if header is None:
         raise AgentError("holds an array that is not of doubles, or is damaged")

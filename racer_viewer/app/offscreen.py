@@ -14,18 +14,18 @@ import pygame
 
 from racer_env.engine import TICKS_PER_SECOND
 from racer_env.errors import RacerError
-from racer_viewer.agents import CHAMPION, bundled_models
+from racer_viewer.agents import CHAMPION, Agent, load_agent
 from racer_viewer.films.film import Film, FilmError, FilmProgress, check_film_path
 from racer_viewer.films.maker import FilmLook, FilmMaker
 from racer_viewer.films.writers import open_writer
 from racer_viewer.modes.circuits import circuit_of
 from racer_viewer.modes.drive import open_drive
-from racer_viewer.modes.race import RaceSetup
+from racer_viewer.modes.race import Entrant, RaceSetup
 from racer_viewer.modes.race_view import RaceView
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.train.screen import TrainScreen
-from racer_viewer.modes.watch import WatchScreen, entrants_of, open_watch
+from racer_viewer.modes.watch import WatchScreen, entrants_of
 from racer_viewer.paths import data_folder
 from racer_viewer.replays import Replay, trace_replay
 from racer_viewer.settings import SettingsFile
@@ -86,13 +86,19 @@ def film_screen(
 
 def film_lap(path: Path, circuit: str = "track-01") -> LapFilm:
     """Film the champion's first lap on a circuit."""
+    return film_agent(load_agent(CHAMPION), circuit, path)
+
+
+def film_agent(agent: Agent, circuit: str, path: Path) -> LapFilm:
+    """Film an agent's first lap on a circuit, or its first drive if it finishes none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     context = offscreen_context(path.parent)
     context.warmup.wait()
-    open_watch(context, bundled_models()[:1], circuit)
-    screen = context.top
-    if screen is None or screen.view is None:
-        raise FilmError(screen.text if isinstance(screen, MessageScreen) else context.warmup.problem)
+    if context.warmup.problem:
+        raise FilmError(context.warmup.problem)
+    setup = RaceSetup(circuit, (Entrant(agent.name, context.theme.palette.player, agent),))
+    screen = WatchScreen(context, setup, open_drive(setup, threaded=False))
+    context.push(screen)
     view = screen.view
     try:
         film = film_screen(screen, path, LAP_LOOK, MAX_LAP_TICKS, lambda: _last_lap(view) > 0)
@@ -194,7 +200,7 @@ def film_watch(options: argparse.Namespace, bridge: BridgeAddress | None) -> int
     context = _prepare(options)
     models = options.models or [Path(CHAMPION)]
     circuit = options.track or circuit_of(context.settings)
-    entrants = entrants_of(models, context.theme.palette)
+    entrants = entrants_of(models, context.theme.palette, options.stats)
     setup = RaceSetup(circuit, entrants, bridge=bridge, stochastic=options.stochastic)
     screen = WatchScreen(context, setup, open_drive(setup, threaded=False))  # a film waits for every tick
     return _film(options, context, screen, None, lambda: screen.number > 1 or len(screen.live.tick.laps) >= FILMED_LAPS)

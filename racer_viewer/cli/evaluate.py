@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from racer_viewer.cli.options import Subparsers, add_json_option, positive
+from racer_viewer.cli.options import Subparsers, add_json_option, add_stats_option, check_stats_option, positive
 
 if TYPE_CHECKING:
     from racer_viewer.agents import Agent
@@ -24,7 +24,8 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Drive saved agents and measure laps, driving off the road and reward. The first episode starts at "
         "the start line, the others start elsewhere on the circuit.",
     )
-    parser.add_argument("models", nargs="+", metavar="MODEL", help="a saved PPO or SAC model (.zip), or an .onnx")
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="a model of stable-baselines3 (.zip), or an .onnx")
+    add_stats_option(parser)
     parser.add_argument("--track", nargs="+", metavar="CIRCUIT", help="circuits to drive (default: all bundled ones)")
     parser.add_argument(
         "--episodes", type=positive(int), default=1, metavar="N", help="episodes per circuit (default: %(default)s)"
@@ -43,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
     from racer_viewer.training.evaluation import evaluate
     from racer_viewer.warmup import prepare_engine
 
-    agents = [load_agent(path) for path in options.models]
+    check_stats_option(options.models, options.stats)
+    agents = [load_agent(path, options.stats) for path in options.models]
     prepare_engine()
     tracks = [load_circuit(name) for name in options.track or [circuit.id for circuit in circuits()]]
     results = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from racer_viewer.cli.options import Subparsers
+from racer_viewer.cli.options import Subparsers, add_stats_option
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -14,7 +14,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="write an agent as ONNX, or as a model to share",
         description="Write an agent for other programs or other people, and check that it still drives the same.",
     )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a saved PPO or SAC model (.zip)")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a saved model of stable-baselines3 (.zip)")
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument(
         "--onnx",
@@ -26,18 +26,74 @@ def add_parser(subparsers: Subparsers) -> None:
         "--zip",
         type=Path,
         metavar="FILE",
-        help="a model for stable-baselines3 without the optimiser's state and the paths of this machine",
+        help="a model for stable-baselines3 with weights and plain settings only, and FILE_vecnormalize.pkl for "
+        "VecNormalize.load",
     )
+    target.add_argument(
+        "--folded",
+        type=Path,
+        metavar="FILE",
+        help="a model for stable-baselines3 that contains the normalisation and takes raw observations",
+    )
+    target.add_argument(
+        "--hub",
+        type=Path,
+        metavar="DIR",
+        help="a folder as the Hugging Face hub has it: the model, a model card, results.json, config.json and "
+        "replay.mp4; nothing is uploaded",
+    )
+    add_stats_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Export the model and print the result of the check."""
-    from racer_viewer.training.export import export, share
-
     if options.zip is not None:
-        print(f"{share(options.model, options.zip)}: drives the same")
+        from racer_viewer.training.export import share
+
+        print(f"{share(options.model, options.zip, options.stats)}: drives the same")
+    elif options.folded is not None:
+        _fold(options)
+    elif options.hub is not None:
+        _write_hub_folder(options)
     else:
-        difference = export(options.model, options.onnx)
+        from racer_viewer.training.export import export
+
+        difference = export(options.model, options.onnx, options.stats)
         print(f"{options.onnx / 'model.onnx'}: the same actions to {difference:.1g}")
     return 0
+
+
+def _fold(options: argparse.Namespace) -> None:
+    from racer_env.engine import load_circuit
+    from racer_viewer.agents import load_agent
+    from racer_viewer.training.evaluation import observations_of
+    from racer_viewer.training.export import fold
+    from racer_viewer.training.hub import circuits_of
+    from racer_viewer.warmup import prepare_engine
+
+    agent = load_agent(options.model, options.stats)
+    prepare_engine()
+    observations = observations_of(agent.act, [load_circuit(name) for name in circuits_of(agent)])
+    folding = fold(options.model, options.folded, observations, options.stats)
+    print(f"{folding.path}: takes raw observations; the same actions to {folding.difference:.1g}")
+    if folding.clipped:
+        print(
+            f"Normalised inputs are clipped in {folding.clipped:.2%} of the observations of a drive, which the folded "
+            "model cannot do: its actions may differ there."
+        )
+
+
+def _write_hub_folder(options: argparse.Namespace) -> None:
+    from racer_viewer.agents import load_agent
+    from racer_viewer.app.offscreen import film_agent
+    from racer_viewer.films.film import FilmProgress
+    from racer_viewer.training.hub import REPLAY_FILE, circuits_of, write_hub_folder
+    from racer_viewer.warmup import prepare_engine
+
+    agent = load_agent(options.model, options.stats)
+    prepare_engine()
+    results = write_hub_folder(agent, options.hub)
+    with FilmProgress("Filming a lap", known=False):
+        film_agent(agent, circuits_of(agent)[0], options.hub / REPLAY_FILE)
+    print(f"{options.hub}: mean reward {results.mean_reward:.2f} ± {results.std_reward:.2f}; nothing was uploaded")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from racer_viewer import __version__
 from racer_viewer.cli import window
@@ -20,6 +22,8 @@ VERBS = (
 )  # fmt: skip
 """Verbs in the order of `--help`; each is a module of this package with `add_parser(subparsers)`."""
 
+_show_other_warning = warnings.showwarning
+
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
@@ -28,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one line on stderr and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = build_parser(_named_verbs(arguments)).parse_args(arguments)
+    warnings.showwarning = _show_warning
     try:
         code: int = options.run(options)
         if sys.stdout is not None:
@@ -78,6 +83,14 @@ def _named_verbs(arguments: Sequence[str]) -> Sequence[str]:
     if not arguments:
         return ()
     return arguments[:1] if arguments[0] in VERBS else VERBS
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
+    """Print a warning of ours as one line; those of other packages are printed as usual."""
+    if category.__module__.startswith("racer_"):
+        print(f"racer-viewer: {message}", file=sys.stderr)
+    else:
+        _show_other_warning(message, category, *where, **options)
 
 
 def _fail(problem: object) -> int:

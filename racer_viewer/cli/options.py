@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -66,6 +66,23 @@ def add_data_folder(parser: argparse.ArgumentParser, content: str) -> None:
         default=argparse.SUPPRESS,
         help=f"folder for {content} (default: RACER_DATA_DIR, or the user's data folder)",
     )
+
+
+def add_stats_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--stats",
+        type=Path,
+        metavar="FILE",
+        help="normalisation statistics of the model, .pkl, .npz or .json (default: found in or beside the model)",
+    )
+
+
+def check_stats_option(models: Sequence[object], stats: Path | None) -> None:
+    """Raise a `RacerError` if one statistics file is given for several models."""
+    if stats is not None and len(models) != 1:
+        from racer_env.errors import RacerError
+
+        raise RacerError(f"--stats is for one model, not for {len(models)}")
 
 
 def add_circuit_option(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from racer_viewer.cli.options import (
     add_circuit_option,
     add_data_folder,
     add_film_options,
+    add_stats_option,
     check_film_options,
 )
 from racer_viewer.cli.window import bridge_address, check_models, check_track, open_window
@@ -34,9 +35,10 @@ def add_parser(subparsers: Subparsers) -> None:
         nargs="*",
         type=Path,
         metavar="MODEL",
-        help="a saved PPO or SAC model (.zip), an .onnx, or the name of a bundled model such as champion "
+        help="a saved model of stable-baselines3 (.zip), an .onnx, or the name of a bundled model such as champion "
         "(default: choose from a list)",
     )
+    add_stats_option(parser)
     add_circuit_option(parser)
     parser.add_argument(
         "--stochastic", action="store_true", help="sample actions as in training, instead of the most likely ones"
@@ -50,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     """Open the window with agents that drive, or with the list of agents; with --record, make a film instead."""
     check_film_options(options)
     check_track(options)
-    check_models(options.models, MAX_AGENTS)
+    check_models(options.models, MAX_AGENTS, options.stats)
     bridge = bridge_address(options)
     if options.record is not None:
         from racer_viewer.app.offscreen import film_watch
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         context = app.context
         if options.models:
             circuit = options.track or circuit_of(context.settings)
-            open_watch(context, options.models, circuit, options.stochastic)
+            open_watch(context, options.models, circuit, options.stochastic, options.stats)
             return
         if options.track is not None:
             context.change(circuit=options.track)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from racer_viewer.cli.options import check_stats_option
 from racer_viewer.paths import data_folder
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def check_track(options: argparse.Namespace) -> None:
         load_circuit(options.track)
 
 
-def check_models(models: Sequence[Path], limit: int) -> None:
+def check_models(models: Sequence[Path], limit: int, stats: Path | None = None) -> None:
     """Raise a `RacerError` for models that cannot be loaded, or too many of them, before a window opens."""
     if models:
         from racer_env.errors import RacerError
@@ -82,8 +83,9 @@ def check_models(models: Sequence[Path], limit: int) -> None:
 
         if len(models) > limit:
             raise RacerError(f"at most {limit} models can drive at once, not {len(models)}")
+        check_stats_option(models, stats)
         for path in models:
-            load_agent(path)
+            load_agent(path, stats)
 
 
 def bridge_address(options: argparse.Namespace) -> BridgeAddress | None:

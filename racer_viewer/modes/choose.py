@@ -194,7 +194,7 @@ class WatchSetupScreen(Screen):
             "cannot drive" if facts.problem else _format_laps(facts.laps) or pending,
             f"{model.modified:%Y-%m-%d}",
         )
-        row.hint = facts.problem or _describe(model, facts.info)
+        row.hint = facts.problem or (facts.info and facts.info.problem) or _describe(model, facts.info)
         if facts.problem and row.marked is not None:
             row.marked = None
             self._marked = [each for each in self._marked if each != path]

@@ -50,21 +50,35 @@ MIN_RATE = 0.9
 BAD_MODEL = "This model cannot be watched"
 
 
-def open_watch(app: AppContext, models: Sequence[Path], circuit: str, stochastic: bool = False) -> None:
-    """Watch models race on a circuit; a model that cannot be loaded gives its reason on screen."""
+def open_watch(
+    app: AppContext, models: Sequence[Path], circuit: str, stochastic: bool = False, stats: Path | None = None
+) -> None:
+    """Watch models race on a circuit; a model that cannot be loaded gives its reason on screen.
+
+    stats: normalisation statistics of a single model, if they are not beside it.
+    """
     try:
-        entrants = entrants_of(models, app.theme.palette)
+        entrants = entrants_of(models, app.theme.palette, stats)
     except (AgentError, OSError) as error:
         app.push(MessageScreen(app, BAD_MODEL, str(error)))
         return
+    _notify_of_problems(app, entrants)
     setup = RaceSetup(circuit, entrants, bridge=app.bridge, stochastic=stochastic)
     open_race(app, setup, lambda drive: app.push(WatchScreen(app, setup, drive)))
 
 
-def entrants_of(models: Sequence[Path], palette: Palette) -> tuple[Entrant, ...]:
-    """Load agents, each with its own colour; the first gets the player's."""
+def _notify_of_problems(app: AppContext, entrants: Sequence[Entrant]) -> None:
+    """Show the first warning about an agent."""
+    for entrant in entrants:
+        if entrant.agent is not None and entrant.agent.info.problem is not None:
+            app.notify(entrant.agent.info.problem)
+            return
+
+
+def entrants_of(models: Sequence[Path], palette: Palette, stats: Path | None = None) -> tuple[Entrant, ...]:
+    """Load agents, each with its own colour; the first gets the player's. stats: those of a single model."""
     colours = (palette.player, *palette.cars)
-    agents = [load_agent(path) for path in models[:MAX_CARS]]
+    agents = [load_agent(path, stats) for path in models[:MAX_CARS]]
     names = distinct_names([agent.info.path for agent in agents])
     return tuple(
         Entrant(name, colours[number % len(colours)], agent)
@@ -255,7 +269,9 @@ class WatchScreen(Screen):
         colour = palette.cars[(len(others) - 1) % len(palette.cars)]
         paths = [each.agent.info.path for each in others if each.agent is not None]
         name = distinct_names([*paths, agent.info.path])[-1]
-        self.live.reopen(replace(self.setup, entrants=(*others, Entrant(name, colour, agent))))
+        entrant = Entrant(name, colour, agent)
+        _notify_of_problems(self.app, [entrant])
+        self.live.reopen(replace(self.setup, entrants=(*others, entrant)))
 
     def all_episodes(self) -> list[WatchedEpisode]:
         """Return the ended episodes and those that are running."""

@@ -136,6 +136,18 @@ def evaluate(
     ]
 
 
+def observations_of(policy: Policy, tracks: Sequence[Track]) -> NDArray[np.float32]:
+    """Return the observations of a drive from the start line of each track, (N, 14)."""
+    seen: list[NDArray[np.float32]] = []
+
+    def watched(observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        seen.append(observations.copy())
+        return policy(observations)
+
+    evaluate(watched, tracks, enough_laps=2)
+    return np.concatenate(seen)
+
+
 Score = tuple[int, float]
 """Number of circuits without a clean flying lap, then the sum of lap times or of missing progress; lower is better."""
 

@@ -1,37 +1,45 @@
-"""Model export: an ONNX graph for other languages, or a stripped copy of a model to share.
+"""Model export: an ONNX graph for other languages, a stripped copy of a model to share, or one without statistics.
 
-Both are written from the agent's own layers or the file's plain parts: nothing in the model file is executed. The ONNX
+All are written from the agent's own layers or the file's plain parts: nothing in the model file is executed. The ONNX
 export needs no torch.
 """
 
 from __future__ import annotations
 
 import importlib
-import io
-import json
-import zipfile
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from racer_env.errors import RacerError
-from racer_viewer.agents import Agent, find_stats, load_agent, load_stats, save_stats
-from racer_viewer.agents.load import DESCRIPTION
+from racer_viewer.agents import Agent, load_agent, load_stats, save_stats
+from racer_viewer.agents.archive import Archive, read_file
+from racer_viewer.agents.load import DESCRIPTION, TENSORS
+from racer_viewer.agents.model_writer import ModelFile, new_optimiser, plain_settings, save_model
+from racer_viewer.agents.networks import Floats
 from racer_viewer.agents.onnx_policy import INPUT, OUTPUT
+from racer_viewer.agents.pickles import PickledName, TensorFile
 from racer_viewer.agents.policies import ACTION_SIZE, OBSERVATION_SIZE, GaussianPolicy
+from racer_viewer.agents.sb3_model import MAX_DESCRIPTION_BYTES, ModelDescription, parse_fields, read_description
 from racer_viewer.paths import atomic_write
 
-RUN_FIELDS = (
-    "_last_obs", "_last_original_obs", "_last_episode_starts", "ep_info_buffer", "ep_success_buffer",
-    "lr_schedule", "start_time",
-)  # fmt: skip
-"""Fields of a model that describe its run rather than its policy; left out of a shared copy."""
-LEARNING_RATE = 3e-4
-"""Learning rate in a shared copy; the schedule of a run is code and is left out."""
-SYSTEM_INFO = "system_info.txt"
+LEARNING_RATE, CLIP_RANGE = 3e-4, 0.2
+"""Settings in a copy whose model has schedules for them; a schedule is code and is left out."""
 SHARE_CHECK_SIZE = 100
 """Number of random observations on which a shared copy is compared with its model."""
+VARIABLES = "pytorch_variables.pth"
+SHARED, BRANCHES = "mlp_extractor.shared_net", ("mlp_extractor.policy_net", "mlp_extractor.value_net")
+"""Layers that policy and value function share in models of stable-baselines3 before 1.8, and those that follow."""
+INPUT_PARTS = {
+    BRANCHES[0]: ("action_net",),
+    BRANCHES[1]: ("value_net",),
+    "actor.latent_pi": ("actor.mu", "actor.mu.0", "actor.log_std"),
+}
+"""Parts of a policy that take observations, and the layers that take them instead if the part is empty."""
 
 MODEL_FILE, STATS_FILE = "model.onnx", "vecnorm_stats.json"
 OPSET_VERSION, IR_VERSION = 17, 10
@@ -43,72 +51,175 @@ ONNX_CHECK_SIZE = 1000
 _ACTIVATIONS = {"Tanh": "Tanh", "ReLU": "Relu", "ELU": "Elu", "LeakyReLU": "LeakyRelu"}
 
 
-def share(model: Path, target: Path) -> Path:
-    """Write a copy of a model for others, with its statistics beside it, and return its path.
+def share(model: Path, target: Path, stats: Path | None = None) -> Path:
+    """Write a copy of a model for others, with its statistics in it and beside it, and return its path.
 
-    A trained model also contains the optimiser's state, the last observations and paths of the machine. The copy drives
-    the same, loads in stable-baselines3 and is a third of the size.
+    A trained model also contains the optimiser's state, the last observations and pickled objects. The copy contains
+    weights and plain settings only, drives the same, loads in stable-baselines3 and is a third of the size.
     """
-    agent = load_agent(model)
-    target = target.with_suffix(".zip")
-    if target.exists() and target.samefile(agent.info.path):
-        raise RacerError(f"{target} is the model itself: choose another name")
-    stats = find_stats(agent.info.path)
-    with atomic_write(target) as temporary:
-        _copy(agent.info.path, temporary)
-    if stats is not None:
-        save_stats(target.with_name(f"{target.stem}_vecnormalize.npz"), load_stats(stats))
+    agent, target = _open(model, target, stats)
+    save_model(model_content(agent), target)
     observations = np.random.default_rng(0).uniform(0.0, 1.0, (SHARE_CHECK_SIZE, OBSERVATION_SIZE))
     if not np.array_equal(agent.act(observations), load_agent(target).act(observations)):
         raise RacerError("the copy drives differently: please report this")
     return target
 
 
-def _copy(source: Path, target: Path) -> None:
-    try:
-        with zipfile.ZipFile(source) as model, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as copy:
-            for name in model.namelist():
-                content = model.read(name)
-                if name == DESCRIPTION:
-                    content = _without_run_fields(json.loads(content))
-                elif name.endswith("optimizer.pth"):
-                    content = _without_state(content)
-                if name != SYSTEM_INFO:
-                    copy.writestr(name, content)
-    except zipfile.BadZipFile:
-        raise RacerError(f"{source} is not a model of stable-baselines3: only those can be shared") from None
+def model_content(agent: Agent) -> ModelFile:
+    """Return the content of an agent's file that is understood: tensors and plain settings."""
+    if not isinstance(agent.policy, GaussianPolicy):
+        raise RacerError(f"{agent.info.path} is not a model of stable-baselines3: only those can be shared")
+    archive = Archive(read_file(agent.info.path))
+    data = archive.read(DESCRIPTION, MAX_DESCRIPTION_BYTES)
+    fields, description = parse_fields(data), read_description(data)
+    tensors = _unshared(_tensors(archive.read(TENSORS)))
+    settings = plain_settings(fields)
+    rate = settings.setdefault("learning_rate", LEARNING_RATE)
+    if description.algorithm == "PPO":
+        settings.setdefault("clip_range", CLIP_RANGE)
+    parts = {"actor.optimizer": "actor.", "critic.optimizer": "critic."} if description.is_off_policy else {}
+    optimisers = {name: new_optimiser(_count(tensors, prefix), rate) for name, prefix in parts.items()}
+    variables = _tensors(archive.read(VARIABLES)) if description.is_off_policy and VARIABLES in archive.names else {}
+    if "log_ent_coef" in variables:
+        optimisers["ent_coef_optimizer"] = new_optimiser(1, rate)
+    return ModelFile(
+        algorithm=description.algorithm,
+        settings=settings,
+        policy_settings=_policy_settings(tensors, description),
+        tensors=tensors,
+        optimisers=optimisers or {"policy.optimizer": new_optimiser(len(tensors), rate)},
+        variables=variables,
+        action_limits=(agent.policy.box.low, agent.policy.box.high),
+        stats=None if agent.info.stats_path is None else load_stats(agent.info.stats_path),
+    )
 
 
-def _without_run_fields(fields: dict[str, Any]) -> bytes:
-    kept = {name: value for name, value in fields.items() if name not in RUN_FIELDS}
-    return json.dumps({**kept, "learning_rate": LEARNING_RATE}, indent=1).encode()
+def _open(model: Path, target: Path, stats: Path | None) -> tuple[Agent, Path]:
+    """Load the model to copy, and return the path of the copy with its suffix."""
+    agent, target = load_agent(model, stats), target.with_suffix(".zip")
+    if target.exists() and target.samefile(agent.info.path):
+        raise RacerError(f"{target} is the model itself: choose another name")
+    return agent, target
 
 
-def _without_state(optimiser: bytes) -> bytes:
-    """Return an optimiser's file with its settings but without its state for every weight."""
-    import torch
-
-    content = torch.load(io.BytesIO(optimiser), weights_only=True)
-    copy = io.BytesIO()
-    torch.save({**content, "state": {}}, copy)
-    return copy.getvalue()
+def _tensors(data: bytes) -> dict[str, Floats]:
+    file = TensorFile(data)
+    return {name: file.read(name) for name in file.names}
 
 
-def export(model: Path, folder: Path) -> float:
+def _count(tensors: Mapping[str, Floats], prefix: str) -> int:
+    return sum(name.startswith(prefix) for name in tensors)
+
+
+def _unshared(tensors: dict[str, Floats]) -> dict[str, Floats]:
+    """Return tensors in which policy and value function each have their own copy of shared layers."""
+    pattern = re.compile(rf"({re.escape(SHARED)}|{'|'.join(map(re.escape, BRANCHES))})\.(\d+)\.(weight|bias)")
+    layers = {name: match for name in tensors if (match := pattern.fullmatch(name))}
+    shared = {name: match for name, match in layers.items() if match[1] == SHARED}
+    if not shared:
+        return tensors
+    result = {name: tensor for name, tensor in tensors.items() if name not in layers}
+    for branch in BRANCHES:
+        for name, match in layers.items():
+            if match[1] in (SHARED, branch):
+                number = int(match[2]) + (len(shared) if match[1] == branch else 0)
+                result[f"{branch}.{number}.{match[3]}"] = tensors[name]
+    return result
+
+
+def _policy_settings(tensors: Mapping[str, Floats], description: ModelDescription) -> dict[str, Any]:
+    """Return the settings of the policy that its tensors and its description show."""
+    settings: dict[str, Any] = {
+        "activation_fn": PickledName(f"torch.nn.modules.activation.{description.activation}"),
+        "use_expln": description.use_expln,
+    }
+    if not description.is_off_policy:
+        settings["net_arch"] = {"pi": _sizes(tensors, BRANCHES[0]), "vf": _sizes(tensors, BRANCHES[1])}
+        settings["squash_output"] = description.squash_output
+        return settings | {"full_std": tensors["log_std"].shape[-1] > 1}
+    critic = _sizes(tensors, "critic.qf0")
+    settings["net_arch"] = {"pi": _sizes(tensors, "actor.latent_pi"), "qf": critic[:-1]}
+    settings["n_critics"] = len({name.split(".")[1] for name in tensors if name.startswith("critic.qf")})
+    settings["clip_mean"] = description.clip_mean if "actor.mu.0.weight" in tensors else 0.0
+    settings["use_sde"] = "actor.log_std" in tensors
+    return settings | ({"n_quantiles": critic[-1]} if description.algorithm == "TQC" else {})
+
+
+def _sizes(tensors: Mapping[str, Floats], part: str) -> list[int]:
+    """Return the sizes of the layers of a part, by their numbers."""
+    found = {name: re.fullmatch(rf"{re.escape(part)}\.(\d+)\.bias", name) for name in tensors}
+    numbers = {int(match[1]): len(tensors[name]) for name, match in found.items() if match}
+    return [numbers[number] for number in sorted(numbers)]
+
+
+@dataclass(frozen=True)
+class Folding:
+    """Result of `fold`, measured on observations of one drive.
+
+    difference: largest difference between an action of the folded model and of the original without clipping.
+    clipped: share of the observations in which the original clips an input, where the two differ more.
+    """
+
+    path: Path
+    difference: float
+    clipped: float
+
+
+def fold(model: Path, target: Path, observations: Floats, stats: Path | None = None) -> Folding:
+    """Write a copy whose first layers contain the normalisation, so that it takes raw observations everywhere.
+
+    observations: those of a drive, (N, 14), on which the copy is compared with the model.
+    """
+    agent, target = _open(model, target, stats)
+    if agent.info.stats_path is None or agent.normaliser is None:
+        raise RacerError(f"{agent.info.path} has no normalisation to fold: it takes raw observations already")
+    content = model_content(agent)
+    assert content.stats is not None
+    running = content.stats.observations
+    assert running is not None
+    scale = 1.0 / np.sqrt(running.var + content.stats.epsilon)
+    tensors = dict(content.tensors)
+    for name in _first_layers(tensors):
+        weights, bias = (tensors[f"{name}.{kind}"].astype(np.float64) for kind in ("weight", "bias"))
+        inputs = weights[:, :OBSERVATION_SIZE] * scale
+        tensors[f"{name}.bias"] = (bias - inputs @ running.mean).astype(np.float32)
+        weights[:, :OBSERVATION_SIZE] = inputs
+        tensors[f"{name}.weight"] = weights.astype(np.float32)
+    raw = replace(content.stats, observations=None)
+    with atomic_write(target) as temporary:
+        temporary.write_bytes(replace(content, tensors=tensors, stats=raw).to_bytes())
+    clipped = (np.abs((observations - running.mean) * scale) > content.stats.clip_obs).any(axis=1)
+    compared = observations[~clipped]
+    difference = np.abs(agent.act(compared) - load_agent(target).act(compared)).max(initial=0.0)
+    return Folding(target, float(difference), float(clipped.mean()))
+
+
+def _first_layers(tensors: Mapping[str, Floats]) -> list[str]:
+    """Return the layers that take observations: of the policy, of the value function, and of SAC's critics."""
+    found = [name for name in (f"{part}.0" for part in INPUT_PARTS) if f"{name}.weight" in tensors]
+    found += [
+        head for part, heads in INPUT_PARTS.items() for head in heads
+        if f"{part}.0" not in found and f"{head}.weight" in tensors
+    ]  # fmt: skip
+    critics = (re.fullmatch(r"(critic(_target)?\.qf\d+\.0)\.weight", name) for name in tensors)
+    return found + [match[1] for match in critics if match]
+
+
+def export(model: Path, folder: Path, stats: Path | None = None) -> float:
     """Write model.onnx and vecnorm_stats.json, and return the largest difference between their actions and the agent's.
 
     Raises RacerError if it exceeds TOLERANCE.
     """
-    agent = load_agent(model)
+    agent = load_agent(model, stats)
     if not isinstance(agent.policy, GaussianPolicy):
         raise RacerError(f"{model} is an exported model already")
-    stats = find_stats(agent.info.path)
     content = _graph(agent, agent.policy)
     with atomic_write(folder / MODEL_FILE) as temporary:
         temporary.write_bytes(content)
-    if stats is not None:
-        save_stats(folder / STATS_FILE, load_stats(stats))
-    difference = _difference(agent, load_agent(folder / MODEL_FILE, folder / STATS_FILE if stats else None))
+    if agent.normalised:
+        assert agent.info.stats_path is not None
+        save_stats(folder / STATS_FILE, load_stats(agent.info.stats_path))
+    difference = _difference(agent, load_agent(folder / MODEL_FILE, folder / STATS_FILE if agent.normalised else None))
     if difference > TOLERANCE:
         raise RacerError(f"the exported model differs from the agent by {difference:.2g}: please report this")
     return difference

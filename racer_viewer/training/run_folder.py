@@ -56,7 +56,7 @@ def find_checkpoint(where: Path, runs: Path) -> Checkpoint:
     stats = find_stats(model)
     if stats is None:
         raise ResumeError(
-            f"{model} has no statistics beside it ({model.stem}_vecnormalize.npz or .pkl): "
+            f"{model} has no statistics in it or beside it ({model.stem}_vecnormalize.pkl or .npz): "
             "without its normalisation it cannot be resumed"
         )
     config_file = model.parent / CONFIG_FILE

@@ -18,6 +18,7 @@ from stable_baselines3.common import callbacks as sb3_callbacks
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, make_output_format
 from stable_baselines3.common.running_mean_std import RunningMeanStd
+from stable_baselines3.common.type_aliases import TrainFreq
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
@@ -26,8 +27,9 @@ from racer_env.engine import ANYWHERE, Simulation, Start, load_circuit
 from racer_env.engine.rewards import PROGRESS
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
-from racer_viewer.agents import load_agent, load_stats, restore_stats, save_stats
-from racer_viewer.paths import atomic_write
+from racer_viewer.agents import load_agent, load_stats, restore_stats, stats_of
+from racer_viewer.agents.model_writer import ModelFile, save_model
+from racer_viewer.agents.pickles import PickledName
 from racer_viewer.training.config import PAID_UNITS, RunConfig
 from racer_viewer.training.lap_tracker import LapTracker
 from racer_viewer.training.learner import Callback, Learner, PolicyWeights
@@ -207,7 +209,7 @@ def make_model(config: RunConfig, env: VecNormalize) -> Model:
 
 @dataclass(frozen=True)
 class LinearSchedule:
-    """Schedule from `first` to `last`. It is a class, not a closure, so that a saved model contains no code."""
+    """Schedule from `first` to `last`."""
 
     first: float
     last: float
@@ -265,11 +267,48 @@ class LogStdLimitCallback(BaseCallback):
 
 
 def save_checkpoint(model: Model, env: VecNormalize, path: Path) -> Path:
-    """Write NAME_vecnormalize.npz, then NAME.zip, so that a model always has its statistics."""
-    save_stats(path.with_name(f"{path.stem}_vecnormalize.npz"), env)
-    with atomic_write(path) as temporary:
-        model.save(temporary)
-    return path
+    """Write a model that stable-baselines3 can load where racer-viewer is not installed, with its statistics.
+
+    `model.save` would pickle the schedule's class and the last observations. The file has the current learning rate
+    instead; a resumed run has its schedule from its config.
+    """
+    settings: dict[str, Any] = {**vars(model), "learning_rate": model.lr_schedule(model._current_progress_remaining)}
+    variables: dict[str, torch.Tensor] = {}
+    if isinstance(model, PPO):
+        assert callable(model.clip_range)
+        settings["clip_range"] = model.clip_range(model._current_progress_remaining)
+    else:
+        assert isinstance(model.train_freq, TrainFreq)
+        assert model.log_ent_coef is not None
+        settings["train_freq"] = model.train_freq.frequency
+        variables["log_ent_coef"] = model.log_ent_coef
+    tensors, *optimisers = _to_arrays(model.get_parameters()).items()
+    content = ModelFile(
+        algorithm="PPO" if isinstance(model, PPO) else "SAC",
+        settings=settings,
+        policy_settings={
+            key: PickledName(f"{value.__module__}.{value.__name__}") if isinstance(value, type) else value
+            for key, value in model.policy_kwargs.items()
+        },
+        tensors=tensors[1],
+        optimisers=dict(optimisers),
+        variables=_to_arrays(variables),
+        stats=stats_of(env),
+    )
+    return save_model(content, path)
+
+
+def _to_arrays(value: Any) -> Any:
+    """Return a copy of nested dictionaries and lists in which tensors are arrays."""
+    match value:
+        case torch.Tensor():
+            return value.detach().cpu().numpy()
+        case dict():
+            return {key: _to_arrays(each) for key, each in value.items()}
+        case list():
+            return [_to_arrays(each) for each in value]
+        case _:
+            return value
 
 
 def restore(checkpoint: Checkpoint, model: Model, env: VecNormalize) -> None:

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3 import PPO, SAC
+from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch import nn
@@ -29,6 +29,7 @@ SETTINGS: dict[str, tuple[type[BaseAlgorithm], dict[str, Any], dict[str, Any]]] 
     "ppo-gsde": (PPO, {"log_std_init": -2}, PPO_GSDE),
     "ppo-gsde-squashed": (PPO, {"squash_output": True, "full_std": False, "log_std_init": -1}, PPO_GSDE),
     "ppo-gsde-expln": (PPO, {"use_expln": True, "log_std_init": 0.3, "net_arch": [8]}, PPO_GSDE),
+    "a2c": (A2C, {"net_arch": [32, 32]}, {}),
     "sac": (SAC, {}, {}),
     "sac-tanh": (SAC, {"activation_fn": nn.Tanh, "net_arch": {"pi": [64], "qf": [16]}}, {}),
     "sac-linear": (SAC, {"net_arch": {"pi": [], "qf": [16]}}, {}),
@@ -37,7 +38,7 @@ SETTINGS: dict[str, tuple[type[BaseAlgorithm], dict[str, Any], dict[str, Any]]] 
     "sac-gsde-unclipped": (SAC, {"net_arch": [32], "clip_mean": 0.0}, {"use_sde": True}),
 }
 """Models by name: algorithm, policy settings, other settings."""
-LEARNED = ("ppo", "ppo-relu", "sac-tanh", "sac-gsde")
+LEARNED = ("ppo", "ppo-relu", "a2c", "sac-tanh", "sac-gsde")
 """Models that learn for a few hundred steps; the others have random weights."""
 
 
@@ -90,7 +91,11 @@ def make_env(env: type[gymnasium.Env[Any, Any]] = Drift, cars: int = 2) -> VecNo
 def make_model(name: str, env: Any = None) -> Any:
     """Make the model with a name in SETTINGS."""
     algorithm, policy_settings, settings = SETTINGS[name]
-    speed = {"n_steps": 64, "batch_size": 64} if algorithm is PPO else {"learning_starts": 32, "buffer_size": 1000}
+    speed = {
+        PPO: {"n_steps": 64, "batch_size": 64},
+        A2C: {"n_steps": 16},
+        SAC: {"learning_starts": 32, "buffer_size": 1000},
+    }[algorithm]
     env = make_env() if env is None else env
     return algorithm(
         "MlpPolicy",
@@ -124,7 +129,7 @@ def trained(name: str, folder: Path) -> Trained:
     model = make_model(name)
     vec_normalize = model.get_env()
     if name in LEARNED:
-        model.learn(256 if isinstance(model, PPO) else 128)
+        model.learn(128 if isinstance(model, SAC) else 256)
     else:
         _experience(vec_normalize)
         _draw_weights(model)

@@ -45,7 +45,8 @@ def test_an_agent_drives_without_torch_or_stable_baselines_or_the_environment(fo
 
 
 def test_the_spaces_are_those_of_the_environment() -> None:
-    assert interface.OBSERVATION_LOW.size == policies.OBSERVATION_SIZE
+    np.testing.assert_array_equal(policies.OBSERVATION_LOW, interface.OBSERVATION_LOW)
+    np.testing.assert_array_equal(policies.OBSERVATION_HIGH, interface.OBSERVATION_HIGH)
     np.testing.assert_array_equal(policies.ACTION_LOW, interface.ACTION_LOW)
     np.testing.assert_array_equal(policies.ACTION_HIGH, interface.ACTION_HIGH)
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
+from stable_baselines3 import DDPG, DQN, PPO, SAC, TD3
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import AgentError, load_agent
+from racer_viewer.agents.sb3_model import SUPPORTED
 from tests.agents.models import ACTION_SPACE, Drift, some_observations, trained
 from tests.agents.zips import description, pack, rewritten, tensors, unpack
 
 SMALL = {"net_arch": [4]}
-SUPPORTED = "supported are PPO and SAC with MlpPolicy, from stable-baselines3, of 14 observations and 3 actions"
 
 
 class Spaces(gymnasium.Env[Any, Any]):
@@ -60,7 +60,6 @@ OFF_POLICY = {"buffer_size": 10}
             lambda: PPO("MlpPolicy", Spaces(14, spaces.Discrete(9)), policy_kwargs=dict(SMALL)),
             rf"its actions are .*Discrete.*, not a Box; {SUPPORTED}",
         ),
-        (lambda: A2C("MlpPolicy", Spaces(), policy_kwargs=dict(SMALL)), rf"not of PPO \(A2C, perhaps\); {SUPPORTED}"),
         (
             lambda: DQN("MlpPolicy", Spaces(14, spaces.Discrete(9)), policy_kwargs=dict(SMALL), **OFF_POLICY),
             rf"is a DQN model with a policy of 'stable_baselines3\.dqn\.policies\.DQNPolicy'; {SUPPORTED}",

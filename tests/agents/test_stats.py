@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,11 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
+from racer_env.env import RacerEnv
 from racer_viewer.agents import (
     AgentError,
     Statistics,
@@ -22,6 +26,8 @@ from racer_viewer.agents import (
     save_stats,
     stats_of,
 )
+from racer_viewer.agents.load import MissingStatisticsWarning
+from racer_viewer.cli import main
 from tests.agents.models import ACTION_SPACE, make_env, some_observations, trained
 
 
@@ -170,14 +176,67 @@ def test_the_json_of_an_export_is_enough_to_drive_and_not_to_learn(env: VecNorma
         ("r_1_500_steps.zip", ["r_1_vecnormalize_500_steps.pkl", "vecnormalize.pkl"], "r_1_vecnormalize_500_steps.pkl"),
         ("r_5_steps.zip", ["r_vecnormalize_6_steps.pkl", "r_5_steps_vecnormalize.npz"], "r_5_steps_vecnormalize.npz"),
         ("model.onnx", ["vecnormalize.pkl", "vecnorm_stats.json"], "vecnorm_stats.json"),
+        ("Racer-v0.zip", ["Racer-v0/vecnormalize.pkl", "Other-v0/vecnormalize.pkl"], "Racer-v0/vecnormalize.pkl"),
+        ("best_model.zip", ["Racer-v0/vecnormalize.pkl"], "Racer-v0/vecnormalize.pkl"),
+        ("best_model.zip", ["Racer-v0/vecnormalize.pkl", "Other-v0/vecnormalize.pkl"], None),
     ],
 )  # fmt: skip
 def test_statistics_are_looked_for_beside_the_model(
     tmp_path: Path, model: str, beside: list[str], found: str | None
 ) -> None:
     for name in beside:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert find_stats(tmp_path / model) == (None if found is None else tmp_path / found)
+
+
+def test_missing_statistics_are_reported(folder: Path, tmp_path: Path) -> None:
+    model = trained("ppo", folder)
+    alone = tmp_path / "alone.zip"
+    alone.write_bytes(model.path.read_bytes())
+    with pytest.warns(MissingStatisticsWarning, match=r"alone\.zip was trained .* alone_vecnormalize\.pkl beside it"):
+        agent = load_agent(alone)
+    assert not agent.normalised
+    assert agent.info.problem is not None
+    shutil.copy(model.path.with_name("ppo_vecnormalize.pkl"), tmp_path / "alone_vecnormalize.pkl")
+    assert load_agent(alone).info.problem is None
+
+
+def test_a_model_of_raw_observations_is_not_warned_about(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    model = PPO("MlpPolicy", DummyVecEnv([RacerEnv]), n_steps=64, batch_size=64, device="cpu")
+    model.learn(64)
+    model.save(tmp_path / "raw.zip")
+    assert load_agent(tmp_path / "raw.zip").info.problem is None
+    assert not [each for each in recwarn if issubclass(each.category, MissingStatisticsWarning)]
+
+
+def test_the_command_line_reports_missing_statistics_and_takes_them(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = tmp_path / "alone.zip"
+    alone.write_bytes(trained("ppo", folder).path.read_bytes())
+    stats = str(folder / "ppo_vecnormalize.pkl")
+    for verb in (["evaluate", str(alone), "--track", "track-01"], ["export", str(alone), "--zip", str(tmp_path / "b")]):
+        assert main(verb) == 0
+        errors = [line for line in capsys.readouterr().err.splitlines() if "statistics" in line]
+        assert len(errors) == 1
+        assert errors[0].startswith("racer-viewer: alone.zip was trained with normalised observations")
+        assert main([*verb, "--stats", stats]) == 0
+        assert "statistics" not in capsys.readouterr().err
+    assert main(["evaluate", str(alone), "champion", "--stats", stats]) == 2
+    assert "--stats is for one model" in capsys.readouterr().err
+
+
+def test_an_agent_is_used_like_a_model_of_stable_baselines() -> None:
+    agent, env = load_agent("champion"), DummyVecEnv([lambda: gymnasium.make("Racer-v0", max_episode_steps=600)])
+    mean, deviation = evaluate_policy(agent, env, n_eval_episodes=2, warn=False)
+    assert mean > 1.0, "more than a lap in ten seconds"
+    assert deviation < 0.1
+    observation, state = np.full((1, 14), 0.5, np.float32), (np.zeros(2, np.float32),)
+    actions, after = agent.predict(observation, state, np.ones(1, bool))
+    np.testing.assert_array_equal(actions, agent.act(observation))
+    assert after is state
+    assert not np.array_equal(agent.predict(observation, deterministic=False)[0], actions)
 
 
 def test_given_statistics_win_over_those_beside_the_model(folder: Path, tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ def make_run(data: Path, name: str, **values: Any) -> Path:
     folder = data / "runs" / name
     config = replace(preset("ppo"), name=name, **values)
     write_config(config, folder)
-    for ending in (".zip", "_vecnormalize.npz"):
-        shutil.copy(models_folder() / f"champion{ending}", folder / f"{name}_best{ending}")
+    shutil.copy(models_folder() / "champion.zip", folder / f"{name}_best.zip")
     log = RunLog(folder)
     log.event("begin", "Start", 0)
     log.update({"reward/progress": 0.1}, 8192)

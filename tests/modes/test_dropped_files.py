@@ -168,7 +168,7 @@ def test_a_file_that_is_gone_is_refused(person: Person, tmp_path: Path) -> None:
 
 
 def test_files_of_other_kinds_are_refused(person: Person, tmp_path: Path) -> None:
-    for name in ("notes.txt", "README", "champion_vecnormalize.npz", ".zip"):
+    for name in ("notes.txt", "README", "champion_vecnormalize.pkl", ".zip"):
         (tmp_path / name).write_bytes(b"something")
         text = refused(person, tmp_path / name)
         assert text.startswith(f"{name}: ")

@@ -36,7 +36,6 @@ def make_run(data: Path, run: str, name: str, source: str = "learning-5-clean", 
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / f"{name}.zip"
     shutil.copy(models_folder() / f"{source}.zip", model)
-    shutil.copy(models_folder() / f"{source}_vecnormalize.npz", folder / f"{name}_vecnormalize.npz")
     then = time.time() - age
     os.utime(model, (then, then))
     return model

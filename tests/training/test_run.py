@@ -19,6 +19,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent, load_stats
+from racer_viewer.agents.stats_files import STATS_MEMBER
 from racer_viewer.bench.bridge import bridge_process
 from racer_viewer.cli import main
 from racer_viewer.training import callbacks
@@ -30,6 +31,7 @@ from racer_viewer.training.run_folder import ResumeError, find_checkpoint
 from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.run_log_reader import load_history
 from racer_viewer.training.sb3 import SB3Learner, make_env, make_model, restore
+from tests.agents.zips import pack, unpack
 
 TINY = {
     "num_cars": 8,
@@ -54,9 +56,9 @@ def test_a_run_writes_config_checkpoints_best_metrics_and_a_final_model(tmp_path
     assert outcome.finished
     assert outcome.steps == 1024
     names = {path.name for path in outcome.folder.iterdir()}
-    assert {"config.json", "tiny.zip", "tiny_vecnormalize.npz", "tiny_best.zip", "progress.csv"} <= names
+    assert {"config.json", "tiny.zip", "tiny_vecnormalize.pkl", "tiny_best.zip", "progress.csv"} <= names
     for steps in (256, 512, 768, 1024):
-        assert {f"tiny_{steps}_steps.zip", f"tiny_{steps}_steps_vecnormalize.npz"} <= names
+        assert {f"tiny_{steps}_steps.zip", f"tiny_{steps}_steps_vecnormalize.pkl"} <= names
     assert any(name.startswith("events.out.tfevents") for name in names)
     assert not [name for name in names if name.startswith(".")], "no temporary files"
     assert load_run_config(outcome.folder / "config.json") == tiny()
@@ -110,9 +112,13 @@ def test_a_checkpoint_restores_weights_optimiser_statistics_and_counter(tmp_path
 
 def test_a_model_without_its_statistics_cannot_be_resumed(tmp_path: Path) -> None:
     outcome = Run(tiny(), tmp_path).learn()
-    for path in outcome.folder.glob("*.npz"):
-        path.unlink()
-    with pytest.raises(ResumeError, match="no statistics beside it"):
+    assert find_checkpoint(outcome.model, tmp_path).stats == outcome.model, "the model contains its statistics"
+    members = unpack(outcome.model.read_bytes())
+    del members[STATS_MEMBER]
+    outcome.model.write_bytes(pack(members))
+    assert find_checkpoint(outcome.model, tmp_path).stats == outcome.model.with_name("tiny_vecnormalize.pkl")
+    (outcome.folder / "tiny_vecnormalize.pkl").unlink()
+    with pytest.raises(ResumeError, match="no statistics in it or beside it"):
         find_checkpoint(outcome.model, tmp_path)
 
 

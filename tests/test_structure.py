@@ -3,6 +3,7 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,19 @@ MODULES = modules()
 SOURCE_FILES = {name: path for name, path in MODULES.items() if path.name != "__init__.py"}
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield the modules of the project that a file imports: at the top, in functions and for type checkers."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imported(path: Path) -> list[str]:
+    """Return the modules of the project that a file imports: at the top, in functions and for type checkers."""
+    return list(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -109,7 +120,7 @@ def test_small_files_have_several_importers() -> None:
 def test_a_public_class_name_stands_for_one_class() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for name, path in SOURCE_FILES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(name)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
@@ -121,7 +132,7 @@ def test_class_hierarchies_are_flat(package: str) -> None:
     bases: dict[str, list[str]] = {}
     for name, path in MODULES.items():
         if name.startswith(package):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.ClassDef):
                     bases[node.name] = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
 

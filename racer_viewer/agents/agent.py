@@ -29,7 +29,7 @@ class AgentInfo:
     activation: name in torch.nn.
     parameters: number of learned parameters that the agent uses; SAC's critics are not counted.
     timesteps: number of steps it was trained for; None if the file does not contain it.
-    needs_stats: True if it was trained with normalised observations, as far as the file tells.
+    needs_stats: True if it was trained with normalised observations, as far as the file shows.
     """
 
     name: str

@@ -58,7 +58,7 @@ ADAM = {
 
 
 @dataclass(frozen=True, eq=False)
-class ModelFile:
+class ModelContent:
     """Content of a model file.
 
     settings: attributes of the algorithm, plain values by their names in stable-baselines3; see `SETTINGS`.
@@ -106,7 +106,7 @@ class ModelFile:
         return json.dumps(fields, indent=1).encode()
 
 
-def save_model(model: ModelFile, path: Path) -> Path:
+def save_model(model: ModelContent, path: Path) -> Path:
     """Write NAME_vecnormalize.pkl for other programs, then NAME.zip, which contains the statistics too."""
     if model.stats is not None:
         with atomic_write(path.with_name(f"{path.stem}_vecnormalize.pkl")) as temporary:

@@ -19,7 +19,7 @@ from racer_env.errors import RacerError
 from racer_viewer.agents import Agent, load_agent, load_stats, save_stats
 from racer_viewer.agents.archive import Archive, read_file
 from racer_viewer.agents.load import DESCRIPTION, TENSORS
-from racer_viewer.agents.model_writer import ModelFile, new_optimiser, plain_settings, save_model
+from racer_viewer.agents.model_writer import ModelContent, new_optimiser, plain_settings, save_model
 from racer_viewer.agents.networks import Floats
 from racer_viewer.agents.onnx_policy import INPUT, OUTPUT
 from racer_viewer.agents.pickles import PickledName, TensorFile
@@ -65,7 +65,7 @@ def share(model: Path, target: Path, stats: Path | None = None) -> Path:
     return target
 
 
-def model_content(agent: Agent) -> ModelFile:
+def model_content(agent: Agent) -> ModelContent:
     """Return the content of an agent's file that is understood: tensors and plain settings."""
     if not isinstance(agent.policy, GaussianPolicy):
         raise RacerError(f"{agent.info.path} is not a model of stable-baselines3: only those can be shared")
@@ -82,7 +82,7 @@ def model_content(agent: Agent) -> ModelFile:
     variables = _tensors(archive.read(VARIABLES)) if description.is_off_policy and VARIABLES in archive.names else {}
     if "log_ent_coef" in variables:
         optimisers["ent_coef_optimizer"] = new_optimiser(1, rate)
-    return ModelFile(
+    return ModelContent(
         algorithm=description.algorithm,
         settings=settings,
         policy_settings=_policy_settings(tensors, description),

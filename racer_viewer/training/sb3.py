@@ -28,7 +28,7 @@ from racer_env.engine.rewards import PROGRESS
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.agents import load_agent, load_stats, restore_stats, stats_of
-from racer_viewer.agents.model_writer import ModelFile, save_model
+from racer_viewer.agents.model_writer import ModelContent, save_model
 from racer_viewer.agents.pickles import PickledName
 from racer_viewer.training.config import PAID_UNITS, RunConfig
 from racer_viewer.training.lap_tracker import LapTracker
@@ -283,7 +283,7 @@ def save_checkpoint(model: Model, env: VecNormalize, path: Path) -> Path:
         settings["train_freq"] = model.train_freq.frequency
         variables["log_ent_coef"] = model.log_ent_coef
     tensors, *optimisers = _to_arrays(model.get_parameters()).items()
-    content = ModelFile(
+    content = ModelContent(
         algorithm="PPO" if isinstance(model, PPO) else "SAC",
         settings=settings,
         policy_settings={

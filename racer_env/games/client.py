@@ -30,6 +30,8 @@ from racer_env.games.protocol import (
 from racer_env.games.worker_protocol import Action
 
 DEFAULT_PORT = 5555
+DEFAULT_TIMEOUT = 30.0
+"""Time limit for connecting and for every reply [s]."""
 MAX_LINE_SIZE = 2**28
 """Maximum size of a reply [bytes]; enough for the frames of thousands of games."""
 CHUNK_SIZE = 2**18
@@ -49,8 +51,11 @@ class RacingGameClient:
         client.set_action({"steer": 0.0, "gas": 0.5, "brake": 0.0}, 0)
         telemetry, frame, reward, done, info = client.get_state(0)
 
+    port, timeout: None for the default; timeout is the limit for connecting and for every reply [s].
     frames: whether states have frames; if not, servers that can leave them out are asked to.
-    timeout: time limit for connecting and for every reply [s].
+
+    A new client is connected. `connect` connects it again after `disconnect`, `close` or an error, and does nothing if
+    it is connected, so that programs that call it first work as well.
 
     Every reply is checked; an invalid one raises ContractError. BridgeError means that the server cannot be reached,
     has closed the connection, or refuses a request (ServerError). After any error but ServerError the connection is
@@ -58,14 +63,33 @@ class RacingGameClient:
     """
 
     def __init__(
-        self, host: str = "127.0.0.1", port: int = DEFAULT_PORT, *, frames: bool = True, timeout: float = 30.0
+        self,
+        host: str = "127.0.0.1",
+        port: int | None = None,
+        timeout: float | None = None,
+        *,
+        frames: bool = True,
     ) -> None:
+        timeout = DEFAULT_TIMEOUT if timeout is None else timeout
         if not 0.0 < timeout < math.inf:
             raise BridgeError(f"timeout must be a number of seconds above 0, not {timeout!r}")
-        self._address = ServerAddress(host, port)
+        self._address = ServerAddress(host, DEFAULT_PORT if port is None else port)
         self._frames, self._timeout = frames, timeout
         self._received = bytearray()
-        self._socket = self._connect()
+        self._socket: socket.socket | None = None
+        self.connect()
+
+    @property
+    def connected(self) -> bool:
+        """True if the connection is open."""
+        return self._socket is not None
+
+    def connect(self) -> None:
+        """Connect to the server and read its handshake; do nothing if the connection is open."""
+        if self.connected:
+            return
+        self._received.clear()
+        self._socket = self._open_socket()
         try:
             self.handshake = self._reply()
             handshake = parse_handshake(self.handshake)
@@ -75,8 +99,15 @@ class RacingGameClient:
             self._drop()
             raise
 
+    def disconnect(self) -> None:
+        """End the session, as `close` does; `connect` begins another one."""
+        self.close()
+
     def set_action(self, action: Mapping[str, float] | Sequence[float], game_id: int = 0) -> None:
-        """Set steer (−1 to 1, right is positive), gas and brake (0 to 1) from now on; values beyond are clamped."""
+        """Set steer (−1 to 1, right is positive), gas and brake (0 to 1) from now on; values beyond are clamped.
+
+        action: the three values in this order, or by name; values that are not named are 0.
+        """
         values = dict(zip(ACTION_KEYS, _check_action(action), strict=True))
         message = {"type": "SET_ACTION", "game_id": self._check_game_id(game_id), "action": values}
         with self._closing_on_error():
@@ -111,6 +142,7 @@ class RacingGameClient:
         self._drop()
 
     def __enter__(self) -> Self:
+        self.connect()
         return self
 
     def __exit__(
@@ -118,7 +150,7 @@ class RacingGameClient:
     ) -> None:
         self.close()
 
-    def _connect(self) -> socket.socket | None:
+    def _open_socket(self) -> socket.socket:
         try:
             connection = socket.create_connection((self._address.host, self._address.port), self._timeout)
         except (OSError, OverflowError, UnicodeError) as error:
@@ -146,7 +178,7 @@ class RacingGameClient:
 
     def _open(self) -> socket.socket:
         if self._socket is None:
-            raise BridgeError(f"the connection to the games at {self._address} is closed")
+            raise BridgeError(f"the connection to the games at {self._address} is closed: connect() opens it again")
         return self._socket
 
     def _state(self, kind: str, game_id: int) -> GameState:
@@ -245,9 +277,9 @@ class RacingGameClient:
 def _check_action(action: Mapping[str, float] | Sequence[float]) -> Action:
     """Return steer, gas and brake, clamped; raise ActionError unless they are finite numbers."""
     try:
-        values = [action[key] for key in ACTION_KEYS] if isinstance(action, Mapping) else list(action)
+        values = [action.get(key, 0.0) for key in ACTION_KEYS] if isinstance(action, Mapping) else list(action)
         steer, gas, brake = map(float, values)
-    except (KeyError, TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         raise ActionError(f"an action is steer, gas and brake, by name or in this order, not {action!r}") from None
     if not all(map(math.isfinite, (steer, gas, brake))):
         raise ActionError(f"an action is three finite numbers, not {action!r}")

@@ -20,12 +20,14 @@ from racer_env.games.protocol import (
     GetStats,
     HandshakeMessage,
     MessageError,
+    RefusedActionError,
     Reply,
     Request,
     Reset,
     SetAction,
     StateMessage,
     StatesMessage,
+    add_action_error,
     encode,
     parse_request,
     stats_message,
@@ -177,6 +179,9 @@ class ClientSession:
         self.name = "{}:{}".format(*peer[:2]) if peer else "unknown"
         self._waiting_since: float | None = None
         self._cancel_reason = SHUTDOWN
+        self._action_error, self._refused_count = "", 0
+        """Reason of the last refused SET_ACTION, and number of those that are not yet reported."""
+        self._has_logged_refusal = False
         writer.transport.set_write_buffer_limits(high=limits.unread_size)
 
     @property
@@ -232,22 +237,44 @@ class ClientSession:
 
     async def _handle(self, line: bytes) -> bool:
         """Answer one message, then let other clients run; return whether the session continues."""
+        request: Request | None = None
+        reply: Reply | None = None
         try:
-            request = parse_request(line, self._supervisor.config.num_games)
-            if isinstance(request, CloseSession):
-                return False
-            reply = await self._reply_to(request)
+            if not line.isspace():
+                request = parse_request(line, self._supervisor.config.num_games)
+                reply = await self._reply_to(request)
+        except RefusedActionError as error:
+            self._refuse_action(str(error))
         except (MessageError, GamesError) as error:
             reply = ErrorMessage(str(error))
         except (ConnectionError, DisconnectError):
             raise
         except Exception:
             log.exception("internal error while answering %s: %r", self.name, line[:200])
-            reply = ErrorMessage(INTERNAL_ERROR)
+            if isinstance(request, SetAction):
+                self._refuse_action(INTERNAL_ERROR)
+            else:
+                reply = ErrorMessage(INTERNAL_ERROR)
         if reply is not None:
-            await self._send(reply)
+            await self._send(self._with_action_error(reply) if self._refused_count else reply)
         await asyncio.sleep(0)
-        return True
+        return not isinstance(request, CloseSession)
+
+    def _refuse_action(self, reason: str) -> None:
+        """Keep the reason for the next reply: an unrequested line would shift all later replies of the client."""
+        self._action_error, self._refused_count = reason, self._refused_count + 1
+        if not self._has_logged_refusal:
+            self._has_logged_refusal = True
+            log.warning("%s: SET_ACTION refused: %s (logged once per client)", self.name, reason)
+
+    def _with_action_error(self, reply: Reply) -> Reply:
+        """Report refused actions with a reply; if it cannot carry the reason, keep it for the next one."""
+        count = f" ({self._refused_count} actions were refused)" if self._refused_count > 1 else ""
+        extended = add_action_error(reply, self._action_error + count)
+        if extended is None:
+            return reply
+        self._refused_count = 0
+        return extended
 
     async def _send(self, reply: Reply) -> None:
         self._writer.write(encode(reply))
@@ -264,6 +291,8 @@ class ClientSession:
     async def _reply_to(self, request: Request) -> Reply | None:
         """Carry out a request; return the reply, None if it gets none."""
         match request:
+            case CloseSession():
+                return None
             case SetAction():
                 await self._supervisor.set_action(request.game_id, request.clamped, self.name)
                 return None

@@ -40,19 +40,23 @@ class MessageError(RacerError):
     """A client's message is invalid; the text is sent to the client."""
 
 
+class RefusedActionError(MessageError):
+    """A SET_ACTION is invalid; as it gets no reply, the text is sent with the next one."""
+
+
 class ServerError(BridgeError):
     """The server answered with an ERROR."""
 
 
 class DriveAction(msgspec.Struct, frozen=True):
-    steer: float
-    gas: float
-    brake: float
+    steer: float = 0.0
+    gas: float = 0.0
+    brake: float = 0.0
 
 
 class SetAction(msgspec.Struct, frozen=True, tag="SET_ACTION", tag_field="type"):
-    game_id: int
-    action: DriveAction
+    game_id: int = 0
+    action: DriveAction = DriveAction()
 
     @property
     def clamped(self) -> Action:
@@ -60,12 +64,12 @@ class SetAction(msgspec.Struct, frozen=True, tag="SET_ACTION", tag_field="type")
 
 
 class GetState(msgspec.Struct, frozen=True, tag="GET_STATE", tag_field="type"):
-    game_id: int
+    game_id: int = 0
     frame: bool = True
 
 
 class Reset(msgspec.Struct, frozen=True, tag="RESET", tag_field="type"):
-    game_id: int
+    game_id: int = 0
     frame: bool = True
 
 
@@ -121,6 +125,7 @@ class StateMessage(msgspec.Struct, frozen=True, kw_only=True, tag="STATE", tag_f
     reward_since: float | UnsetType = UNSET
     ended: Count | UnsetType = UNSET
     human: bool | UnsetType = UNSET
+    action_error: str | UnsetType = UNSET
 
 
 class StatesMessage(msgspec.Struct, frozen=True, tag="STATES", tag_field="type"):
@@ -199,32 +204,50 @@ def stats_message(game: str, hz: float, clients: int, stats: list[TickStats]) ->
     return StatsMessage(game=game, hz=hz, clients=clients, keeps_up=keeps_up, games=games)
 
 
+def add_action_error(reply: Reply, error: str) -> Reply | None:
+    """Return a reply that also reports a refused SET_ACTION; None if this kind of reply cannot."""
+    match reply:
+        case StateMessage():
+            return msgspec.structs.replace(reply, action_error=error)
+        case StatesMessage(states=[first, *others]):
+            return StatesMessage([msgspec.structs.replace(first, action_error=error), *others])
+        case ErrorMessage(message):
+            return ErrorMessage(f"{message}; before that, SET_ACTION was refused: {error}")
+        case _:
+            return None
+
+
 def parse_request(line: bytes, num_games: int) -> Request:
-    """Return a client's message, checked; raise MessageError if it is invalid."""
+    """Return a client's message, checked; raise MessageError if it is invalid, RefusedActionError if a SET_ACTION is.
+
+    Text that is not JSON counts as a SET_ACTION if it contains that type, such as an action with NaN.
+    """
     try:
         message = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise MessageError(f"not JSON: {error}") from None
+        refusal = RefusedActionError if b'"SET_ACTION"' in line else MessageError
+        raise refusal(f"not JSON: {error}") from None
     if type(message) is not dict:
         raise MessageError(f"a message is a JSON object, not {short(message)}")
     kind = message.get("type")
     if not isinstance(kind, str) or kind not in REQUESTS:
         raise MessageError(f"type: one of {', '.join(REQUESTS)} expected, got {short(kind)}")
     schema = REQUESTS[kind]
+    refusal = RefusedActionError if schema is SetAction else MessageError
     if "game_id" in message and "game_id" in schema.__struct_fields__:
-        _check_game_id(message["game_id"], num_games)
-    request = _convert(message, schema, MessageError)
+        _check_game_id(message["game_id"], num_games, refusal)
+    request = _convert(message, schema, refusal)
     if isinstance(request, GetStates) and isinstance(request.game_ids, list):
         for game_id in request.game_ids:
-            _check_game_id(game_id, num_games)
+            _check_game_id(game_id, num_games, MessageError)
         if len(set(request.game_ids)) != len(request.game_ids):
             raise MessageError("game_ids: each game can be requested once")
     return request
 
 
-def _check_game_id(value: Any, num_games: int) -> None:
+def _check_game_id(value: Any, num_games: int, refusal: type[MessageError]) -> None:
     if type(value) is not int or not 0 <= value < num_games:
-        raise MessageError(f"game_id: a whole number from 0 to {num_games - 1} expected, got {short(value)}")
+        raise refusal(f"game_id: a whole number from 0 to {num_games - 1} expected, got {short(value)}")
 
 
 def clamp(action: Action) -> Action:
@@ -254,6 +277,7 @@ class GameState(_PlainState):
     episode: episode number.
     reward_since: sum of rewards since the last state of this game, within the episode.
     human: whether a person drives.
+    action_error: why the server refused an action that this client sent before.
     """
 
     truncated: bool | None = None
@@ -261,6 +285,7 @@ class GameState(_PlainState):
     episode: int | None = None
     reward_since: float | None = None
     human: bool | None = None
+    action_error: str | None = None
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
@@ -298,7 +323,7 @@ def parse_state(message: Mapping[str, Any], game_id: int, frames: bool) -> GameS
     _convert(message, _TelemetryFields, ContractError)
     frame = None if received.frame is None else _decode_frame(received.frame, field(message, "frame_shape"))
     state = GameState(received.telemetry, frame, received.reward, received.done, received.info)
-    for name in ("truncated", "ended", "episode", "reward_since", "human"):
+    for name in ("truncated", "ended", "episode", "reward_since", "human", "action_error"):
         if (value := getattr(received, name)) is not UNSET:
             setattr(state, name, value)
     return state

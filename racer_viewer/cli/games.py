@@ -25,7 +25,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "games",
         help="serve games that run in real time over TCP",
-        description="Serve games that run in real time over TCP: clients set actions and ask for states.",
+        description="Serve games that run in real time over TCP: clients set actions and ask for states. A message "
+        "without game_id is for game 0, and missing action values are 0.",
     )
     parser.add_argument("--game", choices=GAMES, default=GAMES[0], help="game to serve (default: %(default)s)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")

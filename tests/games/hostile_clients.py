@@ -85,7 +85,7 @@ def send_all(port: int, lines: list[bytes]) -> None:
         while fences < len(lines):
             reply = player.read()
             assert reply["type"] in ("STATE", "STATES", "STATS", "ERROR")
+            assert "internal" not in reply.get("message", reply.get("action_error", "")), reply
             if reply["type"] == "ERROR":
-                assert "internal" not in reply["message"], reply
                 fences += "'FENCE'" in reply["message"]
         sender.join()

@@ -14,6 +14,7 @@ import pytest
 
 from racer_env.errors import ActionError, BridgeError, ContractError
 from racer_env.games import RacingGameClient
+from racer_env.games import client as client_module
 from racer_env.games.protocol import ServerError, parse_stats
 
 FRAME = np.arange(96 * 96 * 3, dtype=np.uint8).tobytes()
@@ -25,10 +26,10 @@ Distortion = Callable[[dict[str, Any]], Any]
 
 
 class PlainServer:
-    """Server with the plain messages only, for one client; an unknown message or game ends it."""
+    """Server with the plain messages only, for one client after another; an unknown message or game ends it."""
 
-    def __init__(self, distort: Distortion = lambda message: message, games: int = 3) -> None:
-        self._distort, self._games = distort, games
+    def __init__(self, distort: Distortion, games: int, clients: int) -> None:
+        self._distort, self._games, self._clients = distort, games, clients
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.requests: list[dict[str, Any]] = []
@@ -41,12 +42,16 @@ class PlainServer:
         self._listener.close()
 
     def _serve(self) -> None:
-        with suppress(OSError):
-            connection, _ = self._listener.accept()
-            with connection:
-                self._send(connection, {"type": "HANDSHAKE", "num_games": self._games})
-                for line in connection.makefile("rb"):
-                    self._answer(connection, json.loads(line))
+        for _ in range(self._clients):
+            with suppress(OSError):
+                self._serve_client()
+
+    def _serve_client(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            self._send(connection, {"type": "HANDSHAKE", "num_games": self._games})
+            for line in connection.makefile("rb"):
+                self._answer(connection, json.loads(line))
 
     def _answer(self, connection: socket.socket, request: dict[str, Any]) -> None:
         self.requests.append(request)
@@ -74,8 +79,10 @@ def state(game_id: int = 0, **changes: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def plain_server(distort: Distortion = lambda message: message, games: int = 3) -> Iterator[PlainServer]:
-    server = PlainServer(distort, games)
+def plain_server(
+    distort: Distortion = lambda message: message, games: int = 3, clients: int = 1
+) -> Iterator[PlainServer]:
+    server = PlainServer(distort, games, clients)
     try:
         yield server
     finally:
@@ -118,6 +125,65 @@ def test_a_plain_server_gets_only_plain_messages() -> None:
         "action": {"steer": -0.5, "gas": 1.0, "brake": 0.0},
     }
     assert server.requests[3].keys() == {"type", "game_id"}
+
+
+def test_actions_without_all_values_are_filled_with_zeros() -> None:
+    with plain_server() as server, RacingGameClient("127.0.0.1", server.port) as client:
+        for action in ({"gas": 1}, {"steer": -0.5, "brake": 1}, {}, {"throttle": 1.0}):
+            client.set_action(action)
+    server.thread.join(10)
+    assert [request.get("action") for request in server.requests] == [
+        {"steer": 0.0, "gas": 1.0, "brake": 0.0},
+        {"steer": -0.5, "gas": 0.0, "brake": 1.0},
+        {"steer": 0.0, "gas": 0.0, "brake": 0.0},
+        {"steer": 0.0, "gas": 0.0, "brake": 0.0},
+        None,
+    ]
+
+
+def test_a_program_connects_and_disconnects_explicitly() -> None:
+    with plain_server(clients=3) as server:
+        client = RacingGameClient("127.0.0.1", server.port, 10.0)
+        client.connect()
+        assert client.connected
+        assert client.get_state(0).reward == -0.1
+        client.disconnect()
+        client.disconnect()
+        assert not client.connected
+        with pytest.raises(BridgeError, match=r"is closed: connect\(\) opens it again"):
+            client.get_state(0)
+        client.connect()
+        assert client.get_state(1).reward == -0.1
+        client.close()
+        with client as again:
+            assert again is client
+            assert client.get_state(2).reward == -0.1
+        assert not client.connected
+    server.thread.join(10)
+    assert [request["type"] for request in server.requests] == ["GET_STATE", "CLOSE"] * 3
+
+
+def test_a_client_connects_again_after_an_error_and_forgets_the_rest_of_the_old_connection() -> None:
+    replies: list[Any] = [b"what?\nand more"]
+
+    def distort(message: dict[str, Any]) -> Any:
+        return replies.pop() if replies and message["type"] == "STATE" else message
+
+    with plain_server(distort, clients=2) as server:
+        client = RacingGameClient("127.0.0.1", server.port)
+        with pytest.raises(ContractError):
+            client.get_state(0)
+        assert not client.connected
+        client.connect()
+        assert client.get_state(0).reward == -0.1
+        client.disconnect()
+
+
+def test_without_a_port_and_a_timeout_the_defaults_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    with plain_server() as server:
+        monkeypatch.setattr(client_module, "DEFAULT_PORT", server.port)
+        with RacingGameClient("127.0.0.1", None, None) as client:
+            assert client.num_games == 3
 
 
 def test_without_frames_those_of_a_plain_server_are_ignored() -> None:
@@ -246,7 +312,7 @@ def test_a_timeout_is_a_positive_number(timeout: float) -> None:
 
 
 def test_additional_fields_of_a_state_are_attributes() -> None:
-    more = {"truncated": True, "ended": 2, "episode": 7, "reward_since": 1.5, "human": False}
+    more = {"truncated": True, "ended": 2, "episode": 7, "reward_since": 1.5, "human": False, "action_error": "no"}
     with client_of(lambda message: {**message, **more}) as client:
         found = client.get_state(0)
         assert len(found) == 5
@@ -322,7 +388,7 @@ def test_a_server_that_does_not_run_or_closes_the_connection() -> None:
         3,
         (1, 2),
         (1, 2, 3, 4),
-        {"steer": 0},
+        {"steer": None},
         "abc",
         (0, None, 0),
         (float("nan"), 0, 0),

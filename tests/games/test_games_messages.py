@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from racer_env.games.protocol import GetState, GetStates, MessageError, Reset, SetAction, parse_request
+from racer_env.games.protocol import (
+    GetState,
+    GetStates,
+    MessageError,
+    RefusedActionError,
+    Reset,
+    SetAction,
+    parse_request,
+)
 
 NUM_GAMES = 3
 
@@ -37,16 +45,20 @@ def test_actions_are_clamped() -> None:
 @pytest.mark.parametrize("value", [None, "1", True, [1], {}])
 def test_an_action_is_three_numbers(value: Any) -> None:
     for key in ("steer", "gas", "brake"):
-        with pytest.raises(MessageError, match=rf"action\.{key}: a finite number expected"):
+        with pytest.raises(RefusedActionError, match=rf"action\.{key}: a finite number expected"):
             parse(action(**{key: value}))
-    with pytest.raises(MessageError, match=r"action: an object|action\.steer"):
+
+
+@pytest.mark.parametrize("value", [None, "1", True, [1], 0.5])
+def test_an_action_is_an_object(value: Any) -> None:
+    with pytest.raises(RefusedActionError, match="action: an object"):
         parse({"type": "SET_ACTION", "game_id": 0, "action": value})
 
 
 def test_infinite_numbers_are_refused() -> None:
     for number in (b"NaN", b"Infinity", b"-Infinity", b"1e999"):
         line = b'{"type":"SET_ACTION","game_id":0,"action":{"steer":%s,"gas":0,"brake":0}}\n' % number
-        with pytest.raises(MessageError, match=r"not JSON|finite number"):
+        with pytest.raises(RefusedActionError, match=r"not JSON|finite number"):
             parse_request(line, NUM_GAMES)
 
 
@@ -58,13 +70,21 @@ def test_an_unknown_game_is_refused(kind: str, game_id: Any) -> None:
         parse(message)
 
 
-def test_a_missing_field_is_named() -> None:
-    with pytest.raises(MessageError, match="game_id: missing"):
-        parse({"type": "GET_STATE"})
-    with pytest.raises(MessageError, match="action: missing"):
-        parse({"type": "SET_ACTION", "game_id": 0})
-    with pytest.raises(MessageError, match=r"action\.gas: missing"):
-        parse({"type": "SET_ACTION", "game_id": 0, "action": {"steer": 0, "brake": 0}})
+def test_a_missing_game_is_the_first_and_missing_values_are_zero() -> None:
+    assert parse({"type": "GET_STATE"}) == GetState(0)
+    assert parse({"type": "RESET"}) == Reset(0)
+    first = parse({"type": "SET_ACTION", "action": {"steer": 0.5, "brake": 1}})
+    assert (first.game_id, first.clamped) == (0, (0.5, 0.0, 1.0))
+    for message in ({"action": {}}, {"action": {"throttle": 1}}, {}):
+        found = parse({"type": "SET_ACTION", "game_id": 1, **message})
+        assert (found.game_id, found.clamped) == (1, (0.0, 0.0, 0.0))
+
+
+def test_only_an_invalid_action_is_left_without_an_error() -> None:
+    for message in ({"type": "GET_STATE", "game_id": 3}, {"type": "RESET", "frame": 1}, {"type": "FLY"}):
+        with pytest.raises(MessageError) as raised:
+            parse({**message, "comment": "SET_ACTION"})
+        assert type(raised.value) is MessageError
 
 
 @pytest.mark.parametrize("message", [[], 1, None, "GET_STATE", {}, {"type": None}, {"type": "get_state"}, {"type": []}])

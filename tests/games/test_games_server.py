@@ -111,8 +111,6 @@ def test_all_states_come_in_one_round_trip_and_without_frames_if_wanted(games: R
     [
         ({"type": "GET_STATE", "game_id": 4}, "game_id: a whole number from 0 to 3 expected, got 4"),
         ({"type": "RESET", "game_id": True}, "game_id: a whole number from 0 to 3 expected, got True"),
-        ({"type": "SET_ACTION", "game_id": 0, "action": {"steer": "x", "gas": 0, "brake": 0}}, "action.steer"),
-        (b'{"type":"SET_ACTION","game_id":0,"action":{"steer":NaN,"gas":0,"brake":0}}\n', "not JSON"),
         (b"hello\n", "not JSON"),
         (b"\xff\xfe\x00\n", "not JSON"),
         ([1, 2], "a message is a JSON object"),
@@ -125,6 +123,68 @@ def test_an_invalid_message_gets_an_error_and_the_connection_stays_open(
     with plain_player(games.port) as player:
         assert reason in player.refusal(message)
         assert player.state(0)["type"] == "STATE"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"type": "SET_ACTION", "game_id": 0, "action": {"steer": "x", "gas": 0, "brake": 0}}, "action.steer"),
+        ({"type": "SET_ACTION", "game_id": 4, "action": {}}, "game_id: a whole number from 0 to 3 expected, got 4"),
+        ({"type": "SET_ACTION", "action": [0, 1, 0]}, "action: an object expected"),
+        ({"type": "SET_ACTION", "action": {"gas": float("nan")}}, "not JSON"),
+        ({"type": "SET_ACTION", "action": {"gas": float("inf")}}, "not JSON"),
+        (b'{"type":"SET_ACTION","action"\n', "not JSON"),
+    ],
+)
+def test_an_invalid_action_gets_no_reply_and_its_error_comes_with_the_next(
+    games: RunningGames, message: object, reason: str
+) -> None:
+    with plain_player(games.port) as player:
+        player.send(message)
+        state = player.state(1)
+        assert reason in state["action_error"]
+        assert "action_error" not in player.state(1)
+        for _ in range(3):
+            player.send(message)
+        assert player.ask({"type": "GET_STATS"})["type"] == "STATS"
+        first, second = player.ask({"type": "GET_STATES", "game_ids": [2, 1], "frame": False})["states"]
+        assert reason in first["action_error"]
+        assert "(3 actions were refused)" in first["action_error"]
+        assert "action_error" not in second
+        player.send(message)
+        refusal = player.refusal({"type": "GET_STATE", "game_id": 9})
+        assert "got 9; before that, SET_ACTION was refused: " in refusal
+        assert reason in refusal
+        assert player.refusal({"type": "FLY"}).startswith("type: one of")
+        assert player.reset(3).keys() == player.state(3).keys() >= {"telemetry"}
+    log = games.log.read_text()
+    assert f"SET_ACTION refused: {reason}" in log
+
+
+def test_a_refused_action_leaves_the_last_one_in_effect(games: RunningGames) -> None:
+    with plain_player(games.port) as player:
+        player.reset(3)
+        player.act(3, gas=1.0)
+        player.send({"type": "SET_ACTION", "game_id": 3, "action": {"gas": None, "brake": 1.0}})
+        wait_for(lambda: player.state(3)["telemetry"]["speed"] > 5.0, "the car drives")
+
+
+def test_a_missing_game_is_the_first_and_missing_action_values_are_zero(games: RunningGames) -> None:
+    with plain_player(games.port) as player:
+        assert player.ask({"type": "RESET"})["game_id"] == 0
+        player.send({"type": "SET_ACTION", "action": {"gas": 1.0}})
+        wait_for(lambda: player.state(0)["telemetry"]["speed"] > 5.0, "it drives")
+        player.send({"type": "SET_ACTION", "action": {"brake": 1.0}})
+        wait_for(lambda: player.ask({"type": "GET_STATE"})["telemetry"]["speed"] < 1.0, "it stands")
+        player.send({"type": "SET_ACTION"})
+        assert "action_error" not in player.state(0)
+
+
+def test_a_blank_line_is_nothing(games: RunningGames) -> None:
+    with plain_player(games.port) as player:
+        player.send(b'\n\r\n \t\n{"type":"GET_STATE","game_id":2}\r\n\n')
+        assert player.read()["game_id"] == 2
+        assert player.state(1)["game_id"] == 1
 
 
 def test_a_line_without_end_closes_the_connection(games: RunningGames) -> None:
@@ -143,8 +203,9 @@ def test_a_message_that_comes_byte_by_byte_and_several_that_come_at_once(games: 
             player.send(bytes([byte]))
         assert player.read()["type"] == "STATE"
         player.send(line * 50 + b"\n" + line)
-        kinds = [player.read()["type"] for _ in range(52)]
-        assert kinds == ["STATE"] * 50 + ["ERROR", "STATE"]
+        kinds = [player.read()["type"] for _ in range(51)]
+        assert kinds == ["STATE"] * 51
+        assert player.state(0)["type"] == "STATE"
 
 
 def test_a_client_that_disconnects_abruptly_affects_no_other(games: RunningGames) -> None:

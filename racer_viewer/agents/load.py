@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 
 from racer_viewer.agents.agent import Agent, AgentInfo
-from racer_viewer.agents.archive import AgentError, Archive, read_file, shown
+from racer_viewer.agents.archive import MAX_FILE_BYTES, AgentError, Archive, read_file, shown
 from racer_viewer.agents.networks import Floats
-from racer_viewer.agents.onnx_policy import OnnxPolicy
+from racer_viewer.agents.onnx_policy import MAX_ONNX_BYTES, OnnxPolicy
 from racer_viewer.agents.pickles import TensorFile
 from racer_viewer.agents.policies import OBSERVATION_SIZE, Policy
 from racer_viewer.agents.sb3_model import (
@@ -78,7 +78,7 @@ def load_agent(path: str | os.PathLike[str], stats: str | os.PathLike[str] | Non
     stats_path = find_stats(file) if stats is None else Path(stats)
     normaliser = None if stats_path is None else _load_normaliser(stats_path)
     try:
-        data = read_file(file)
+        data = read_file(file, MAX_ONNX_BYTES if file.suffix.lower() == ".onnx" else MAX_FILE_BYTES)
         info = _file_info(file, stats_path, len(data))
         load = _load_onnx if file.suffix.lower() == ".onnx" else _load_zip
         policy, info = load(data, info)

@@ -1,29 +1,47 @@
-"""Exported ONNX policies: normalised `obs` [1, 14] → `actions` [1, 3]. Only this module imports onnxruntime."""
+"""Exported ONNX policies: normalised `obs` [1, 14] → `actions` [1, 3], computed with numpy.
+
+Only the operations that a policy needs are known, and the size of every result is checked before it is computed.
+"""
 
 from __future__ import annotations
 
-import importlib
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from racer_viewer.agents.archive import AgentError, shown
 from racer_viewer.agents.networks import Floats
+from racer_viewer.agents.onnx_file import FLOAT, Array, OnnxGraph, OnnxNode, OnnxPort, read_onnx
 from racer_viewer.agents.policies import ACTION_HIGH, ACTION_LOW, ACTION_SIZE, OBSERVATION_SIZE, ActionBox
 
 INPUT, OUTPUT = "obs", "actions"
+MAX_ONNX_BYTES = 64 * 2**20
+"""Maximum size of a file [bytes]; a policy of three layers of 1024 has 8 MiB."""
 DERIVATIVE_STEP = 1e-3
 """Step of the central difference, in normalised inputs."""
+MAX_RESULT = 2**20
+"""Maximum number of values in the result of an operation, for one observation."""
+MAX_PRODUCTS = 2**26
+"""Maximum number of products for one observation; three layers of 4096 have half as many."""
+
+Operation = Callable[[Mapping[str, Any], Sequence[Any]], Array]
 
 
 class OnnxPolicy:
     """Policy of an ONNX model; only its mean action is known."""
 
     def __init__(self, data: bytes) -> None:
-        self._session = _open_session(data)
-        _check_ends(self._session)
-        self._one_by_one = self._session.get_inputs()[0].shape[0] == 1
+        self._graph = read_onnx(data)
+        _check_ports(self._graph)
+        unknown = sorted({node.operation for node in self._graph.nodes} - OPERATIONS.keys())
+        if unknown:
+            raise AgentError(f"has the operations {shown(', '.join(unknown))}; known are {', '.join(OPERATIONS)}")
+        self._constants = {name: _as_operand(array) for name, array in self._graph.constants.items()}
+        self._one_by_one = self._graph.inputs[0].shape[0] == 1
         self._box = ActionBox(ACTION_LOW, ACTION_HIGH)
+        self._run(np.zeros((1, OBSERVATION_SIZE), np.float32))  # reports a graph that cannot be computed
 
     @property
     def noise_shape(self) -> None:
@@ -56,32 +74,134 @@ class OnnxPolicy:
         return difference.T / np.float32(2.0 * DERIVATIVE_STEP)
 
     def _run(self, rows: Floats) -> Floats:
-        try:
-            (actions,) = self._session.run([OUTPUT], {INPUT: rows})
-        except Exception as error:  # onnxruntime's exceptions have no common base class
-            raise AgentError(f"the model failed while driving ({shown(str(error))})") from error
-        return np.asarray(actions, np.float32)
+        """Compute the graph for some rows of observations."""
+        values: dict[str, Array] = {**self._constants, INPUT: rows}
+        budget = MAX_PRODUCTS * len(rows)
+        for node in self._graph.nodes:
+            try:
+                operands = [values[name] if name else None for name in node.inputs]
+                budget -= _check_cost(node, operands, len(rows))
+                with np.errstate(all="ignore"):
+                    result = OPERATIONS[node.operation](node.attributes, operands)
+            except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
+                raise AgentError(f"its operation {node.operation} cannot be computed ({shown(str(error))})") from error
+            if budget < 0:
+                raise AgentError("computes more than a policy needs: it is too large")
+            values[node.outputs[0] if node.outputs else ""] = result
+        actions = values.get(OUTPUT)
+        if actions is None or actions.shape != (len(rows), ACTION_SIZE) or not np.isfinite(actions).all():
+            raise AgentError(f"gives no {ACTION_SIZE} finite actions for {OBSERVATION_SIZE} observations")
+        return actions.astype(np.float32, copy=False)
 
 
-def _open_session(data: bytes) -> Any:
-    try:
-        onnxruntime = importlib.import_module("onnxruntime")
-    except ImportError as error:
-        raise AgentError("an .onnx model needs onnxruntime: pip install onnxruntime") from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's exceptions have no common base class
-        raise AgentError(f"is not an ONNX model that onnxruntime can run ({shown(str(error))})") from error
-
-
-def _check_ends(session: Any) -> None:
-    for ends, name, size in (
-        (session.get_inputs(), INPUT, OBSERVATION_SIZE),
-        (session.get_outputs(), OUTPUT, ACTION_SIZE),
-    ):
-        found = [(end.name, end.type, end.shape) for end in ends]
-        if len(found) != 1 or found[0][:2] != (name, "tensor(float)") or found[0][2][1:] != [size]:
+def _check_ports(graph: OnnxGraph) -> None:
+    for ports, name, size in ((graph.inputs, INPUT, OBSERVATION_SIZE), (graph.outputs, OUTPUT, ACTION_SIZE)):
+        if len(ports) != 1 or not _fits(ports[0], name, size):
+            found = [(port.name, port.shape) for port in ports]
             raise AgentError(f"has {shown(str(found))}; required is {name!r} of [1, {size}] single precision numbers")
+
+
+def _fits(port: OnnxPort, name: str, size: int) -> bool:
+    return port.name == name and port.element_type == FLOAT and len(port.shape) == 2 and port.shape[1] == size
+
+
+def _as_operand(array: Array) -> Array:
+    """Return a constant in single precision; whole numbers, which are shapes and axes, stay as they are."""
+    return array if array.dtype.kind == "i" else array.astype(np.float32)
+
+
+def _check_cost(node: OnnxNode, operands: Sequence[Array | None], rows: int) -> int:
+    """Return the number of products of an operation. Raises ValueError if its result would be too large."""
+    arrays = [each for each in operands if each is not None]
+    if node.operation in PRODUCTS:
+        left, right = _factors(node.attributes, arrays)
+        size = int(left.shape[0] * right.shape[1])
+        products = size * int(left.shape[1])
+    elif node.operation == "Concat":
+        size = products = sum(each.size for each in arrays)
+    else:
+        numbers = [each.shape for each in arrays if each.dtype.kind != "i"]
+        size = products = math.prod(np.broadcast_shapes(*numbers))
+    if size > MAX_RESULT * max(rows, 1):
+        raise ValueError("its result is too large")
+    return products
+
+
+def _factors(attributes: Mapping[str, Any], operands: Sequence[Array]) -> tuple[Array, Array]:
+    """Return the two matrices of a product, transposed where the attributes say so."""
+    left, right = operands[:2]
+    if left.ndim != 2 or right.ndim != 2:
+        raise ValueError("it multiplies something other than matrices")
+    left = left.T if attributes.get("transA") else left
+    return left, right.T if attributes.get("transB") else right
+
+
+def _gemm(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
+    left, right = _factors(attributes, operands)
+    result: Array = np.float32(attributes.get("alpha", 1.0)) * (left @ right)
+    if len(operands) > 2:
+        result = result + np.float32(attributes.get("beta", 1.0)) * operands[2]
+    return result
+
+
+def _clip(attributes: Mapping[str, Any], operands: Sequence[Array | None]) -> Array:
+    """Clip to limits, which are operands, or attributes in old files."""
+    values, low, high = (*operands, None, None)[:3]
+    low = attributes.get("min") if low is None else low
+    high = attributes.get("max") if high is None else high
+    assert values is not None
+    return np.clip(values, low, high)
+
+
+def _constant(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
+    value = attributes["value"] if "value" in attributes else attributes["value_float"]
+    return _as_operand(np.asarray(value))
+
+
+def _flatten(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
+    axis = attributes.get("axis", 1)
+    return operands[0].reshape((math.prod(operands[0].shape[:axis]), -1))
+
+
+def _reshape(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
+    values, shape = operands
+    return values.reshape([values.shape[axis] if side == 0 else int(side) for axis, side in enumerate(shape)])
+
+
+def _elu(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
+    values, alpha = operands[0], np.float32(attributes.get("alpha", 1.0))
+    return np.where(values > 0, values, alpha * np.expm1(np.minimum(values, np.float32(0.0))))
+
+
+def _leaky_relu(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
+    return np.where(operands[0] > 0, operands[0], np.float32(attributes.get("alpha", 0.01)) * operands[0])
+
+
+def _of_each(function: Callable[..., Any]) -> Operation:
+    """Return the operation of an element-wise function."""
+    return lambda attributes, operands: function(*operands)
+
+
+PRODUCTS = ("Gemm", "MatMul")
+OPERATIONS: Mapping[str, Operation] = {
+    "Gemm": _gemm,
+    "MatMul": lambda attributes, operands: operands[0] @ operands[1],
+    "Add": _of_each(np.add),
+    "Sub": _of_each(np.subtract),
+    "Mul": _of_each(np.multiply),
+    "Div": _of_each(np.divide),
+    "Min": _of_each(np.minimum),
+    "Max": _of_each(np.maximum),
+    "Tanh": _of_each(np.tanh),
+    "Relu": _of_each(lambda values: np.maximum(values, np.float32(0.0))),
+    "LeakyRelu": _leaky_relu,
+    "Elu": _elu,
+    "Sigmoid": _of_each(lambda values: np.float32(0.5) + np.float32(0.5) * np.tanh(np.float32(0.5) * values)),
+    "Clip": _clip,
+    "Identity": _of_each(lambda values: values),
+    "Constant": _constant,
+    "Flatten": _flatten,
+    "Reshape": _reshape,
+    "Concat": lambda attributes, operands: np.concatenate(operands, attributes.get("axis", 0)),
+}
+"""Operations by their names in ONNX, from attributes and operands to the result."""

@@ -303,7 +303,7 @@ class _TimingJob:
                 self.cache.store(key, laps)
         except _StoppedError:
             raise
-        except Exception as error:  # onnxruntime raises many exception classes
+        except (RacerError, OSError) as error:
             self._report(path, ModelFacts(problem=_reason(error, path)))
         else:
             self._report(path, ModelFacts(agent.info, laps=laps))

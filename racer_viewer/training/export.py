@@ -1,12 +1,11 @@
 """Model export: an ONNX graph for other languages, a stripped copy of a model to share, or one without statistics.
 
-All are written from the agent's own layers or the file's plain parts: nothing in the model file is executed. The ONNX
-export needs no torch.
+All are written from the agent's own layers or the file's plain parts: nothing in the model file is executed, and
+neither torch nor onnx is needed.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from racer_viewer.agents.archive import Archive, read_file
 from racer_viewer.agents.load import DESCRIPTION, TENSORS
 from racer_viewer.agents.model_writer import ModelContent, new_optimiser, plain_settings, save_model
 from racer_viewer.agents.networks import Floats
+from racer_viewer.agents.onnx_file import FLOAT, OnnxGraph, OnnxNode, OnnxPort, write_onnx
 from racer_viewer.agents.onnx_policy import INPUT, OUTPUT
 from racer_viewer.agents.pickles import PickledName, TensorFile
 from racer_viewer.agents.policies import ACTION_SIZE, OBSERVATION_SIZE, GaussianPolicy
@@ -42,8 +42,6 @@ INPUT_PARTS = {
 """Parts of a policy that take observations, and the layers that take them instead if the part is empty."""
 
 MODEL_FILE, STATS_FILE = "model.onnx", "vecnorm_stats.json"
-OPSET_VERSION, IR_VERSION = 17, 10
-"""Versions of the ONNX operators and file format; runtimes of the last years support both."""
 TOLERANCE = 1e-5
 """Maximum difference between an action of the exported model and of the agent."""
 ONNX_CHECK_SIZE = 1000
@@ -213,7 +211,7 @@ def export(model: Path, folder: Path, stats: Path | None = None) -> float:
     agent = load_agent(model, stats)
     if not isinstance(agent.policy, GaussianPolicy):
         raise RacerError(f"{model} is an exported model already")
-    content = _graph(agent, agent.policy)
+    content = write_onnx(_graph(agent.policy), agent.name)
     with atomic_write(folder / MODEL_FILE) as temporary:
         temporary.write_bytes(content)
     if agent.normalised:
@@ -225,64 +223,38 @@ def export(model: Path, folder: Path, stats: Path | None = None) -> float:
     return difference
 
 
-def _graph(agent: Agent, policy: GaussianPolicy) -> bytes:
-    """Build the ONNX graph from normalised observations to the policy's mean action."""
-    onnx = _onnx()
+def _graph(policy: GaussianPolicy) -> OnnxGraph:
+    """Return the ONNX graph from normalised observations to the policy's mean action."""
     activation = _ACTIVATIONS.get(policy.actor.activation.name)
     if activation is None:
         raise RacerError(f"models with the activation {policy.actor.activation.name} cannot be exported")
-    nodes: list[Any] = []
-    constants: list[Any] = []
+    nodes: list[OnnxNode] = []
+    constants: dict[str, Floats] = {}
     value = INPUT
 
-    def constant(name: str, array: Any) -> str:
-        constants.append(onnx.numpy_helper.from_array(np.asarray(array, np.float32), name))
-        return name
-
-    def then(operation: str, *inputs: str) -> None:
+    def then(operation: str, **operands: Any) -> None:
         nonlocal value
+        constants.update({name: np.asarray(array, np.float32) for name, array in operands.items()})
         output = f"value{len(nodes)}"
-        nodes.append(onnx.helper.make_node(operation, [value, *inputs], [output]))
+        nodes.append(OnnxNode(operation, [value, *operands], [output]))
         value = output
 
     for number, layer in enumerate((*policy.actor.hidden, policy.actor.head)):
-        then("Gemm", constant(f"weights{number}", layer.weights), constant(f"bias{number}", layer.bias))
+        then("Gemm", **{f"weights{number}": layer.weights, f"bias{number}": layer.bias})
         if layer is not policy.actor.head:
             then(activation)
     if policy.mean_limit is not None:
-        then("Clip", constant("lowest_mean", -policy.mean_limit), constant("highest_mean", policy.mean_limit))
+        then("Clip", lowest_mean=-policy.mean_limit, highest_mean=policy.mean_limit)
     if policy.squashed:
         then("Tanh")
-        then("Mul", constant("half_range", policy.box.half_range))
-        then("Add", constant("middle", policy.box.middle))
+        then("Mul", half_range=policy.box.half_range)
+        then("Add", middle=policy.box.middle)
     else:
-        then("Max", constant("low", policy.box.low))
-        then("Min", constant("high", policy.box.high))
-    nodes[-1].output[0] = OUTPUT
-    number_type = onnx.TensorProto.FLOAT
-    graph = onnx.helper.make_graph(
-        nodes,
-        agent.name,
-        [onnx.helper.make_tensor_value_info(INPUT, number_type, [1, OBSERVATION_SIZE])],
-        [onnx.helper.make_tensor_value_info(OUTPUT, number_type, [1, ACTION_SIZE])],
-        constants,
-    )
-    versions = [onnx.helper.make_opsetid("", OPSET_VERSION)]
-    model = onnx.helper.make_model(graph, producer_name="racer-viewer", opset_imports=versions)
-    model.ir_version = IR_VERSION
-    onnx.checker.check_model(model)
-    content: bytes = model.SerializeToString()
-    return content
-
-
-def _onnx() -> Any:
-    try:
-        onnx = importlib.import_module("onnx")
-        for part in ("onnx.numpy_helper", "onnx.helper", "onnx.checker"):
-            importlib.import_module(part)
-    except ImportError:
-        raise RacerError("export needs the packages onnx and onnxruntime: pip install onnx onnxruntime") from None
-    return onnx
+        then("Max", low=policy.box.low)
+        then("Min", high=policy.box.high)
+    nodes[-1] = replace(nodes[-1], outputs=[OUTPUT])
+    ports = (OnnxPort(INPUT, FLOAT, (1, OBSERVATION_SIZE)), OnnxPort(OUTPUT, FLOAT, (1, ACTION_SIZE)))
+    return OnnxGraph(nodes, constants, ports[:1], ports[1:])
 
 
 def _difference(agent: Agent, exported: Agent) -> float:

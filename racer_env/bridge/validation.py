@@ -97,6 +97,8 @@ def short(value: Any) -> str:
         text = " ".join(repr(value).split())
     except RecursionError:
         return "something nested too deeply"
+    except ValueError:  # Python converts integers to text up to a limit
+        return "an integer of thousands of digits"
     return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 3] + "..."
 
 

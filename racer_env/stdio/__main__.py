@@ -13,7 +13,8 @@ USAGE_ERROR, INTERRUPTED = 2, 130
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m racer_env.stdio",
-        description="Host a Gymnasium environment on stdin and stdout, one JSON object per line.",
+        description="Host a Gymnasium environment on stdin and stdout, one JSON object per line. Seeds are whole "
+        "numbers of any size; seeds and discrete actions may be written as 1 or 1.0.",
         allow_abbrev=False,
     )
     parser.add_argument(

@@ -96,7 +96,7 @@ class StdioClient:
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[NDArray[Any], Info]:
         request: dict[str, Any] = {"cmd": "reset"}
         if seed is not None:
-            request["seed"] = _check_integer("seed", seed)
+            request["seed"] = orjson.Fragment(_integer_to_json("seed", seed))  # orjson itself is limited to 64 bits
         if options:
             if not self.description.takes_options:
                 raise BridgeError(f"{self._helper.name} takes no reset options")
@@ -218,10 +218,10 @@ class _RefusalError(Exception):
     """The helper answered with an error and continues."""
 
 
-def _check_integer(name: str, value: Any) -> int:
+def _integer_to_json(name: str, value: Any) -> str:
     try:
-        return operator.index(value)
-    except TypeError:
+        return str(operator.index(value))
+    except (TypeError, ValueError):  # not an integer, or thousands of digits
         raise RacerError(f"{name} must be a whole number, not {short(value)}") from None
 
 

@@ -6,6 +6,8 @@ reserved for the protocol: output of the environment goes to stderr, and its std
 
 from __future__ import annotations
 
+import importlib
+import json
 import math
 import os
 import signal
@@ -32,6 +34,8 @@ MAX_INFO_DEPTH = 16
 """Maximum nesting of an info; deeper parts, including circular references, are left out."""
 MAX_ERROR_LENGTH = 2000
 """Maximum length of an error [characters]."""
+ALE_PREFIX, ALE_MODULE = "ALE/", "ale_py"
+"""Prefix of the ids of Atari environments, and the module that registers them when it is imported."""
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 """Range of integers that the JSON encoder supports."""
 
@@ -141,6 +145,17 @@ def encode_info(value: Any) -> dict[str, Any]:
     return plain if isinstance(plain, dict) else {}
 
 
+def to_integer(value: Any) -> Any:
+    """Return a whole number that is written as 1.0, true or "1" as an int, and any other value unchanged."""
+    if type(value) is int:
+        return value
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return value
+    return value if type(value) is float and value != number else number
+
+
 def _to_json(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
@@ -229,13 +244,15 @@ class EnvHost:
         handler = self._handlers.get(command) if isinstance(command, str) else None
         if handler is None:
             raise RequestError(f"cmd: one of {', '.join(self._handlers)} expected, got {short(command)}")
+        if type(request.get("seed")) is float:  # orjson rounds integers of more than 64 bits to a float
+            request = json.loads(line)
         return handler(request)
 
     def _describe(self, request: Reply) -> Reply:
         return self._description.to_json()
 
     def _reset(self, request: Reply) -> Reply:
-        seed, options = request.get("seed"), request.get("options")
+        seed, options = to_integer(request.get("seed")), request.get("options")
         if seed is not None and (type(seed) is not int or seed < 0):
             raise RequestError(f"seed: a whole number from 0 expected, got {short(seed)}")
         if options is not None and type(options) is not dict:
@@ -272,7 +289,7 @@ class EnvHost:
         if isinstance(actions, Bounds):
             return check_array(value, actions)
         start = int(space.start) if isinstance(space, spaces.Discrete) else 0
-        return np.int64(start + check_choice(value, actions))
+        return np.int64(start + check_choice(to_integer(value), actions))
 
 
 def _serve(host: EnvHost, requests: BinaryIO, replies: BinaryIO) -> None:
@@ -305,6 +322,8 @@ def _parse_make_kwargs(make_kwargs: str | None) -> dict[str, Any]:
 def make_env(env_id: str, options: dict[str, Any]) -> Environment:
     """Create an environment; raise RacerError with one line if that fails."""
     try:
+        if env_id.startswith(ALE_PREFIX):
+            gymnasium.register_envs(importlib.import_module(ALE_MODULE))
         return gymnasium.make(env_id, **options)
     except gymnasium.error.DependencyNotInstalled as error:
         if str(error).startswith("Box2D"):
@@ -312,5 +331,9 @@ def make_env(env_id: str, options: dict[str, Any]) -> Environment:
         raise RacerError(f"cannot make {env_id!r}: {in_one_line(error)}") from None
     except (gymnasium.error.Error, RacerError) as error:
         raise RacerError(f"cannot make {env_id!r}: {in_one_line(error)}") from None
+    except ModuleNotFoundError as error:
+        if error.name == ALE_MODULE:
+            raise RacerError(f"{env_id} needs ale-py, which is not installed: pip install ale-py") from None
+        raise RacerError(f"cannot make {env_id!r}: {type(error).__name__}: {in_one_line(error)}") from None
     except (Exception, SystemExit) as error:
         raise RacerError(f"cannot make {env_id!r}: {type(error).__name__}: {in_one_line(error)}") from None

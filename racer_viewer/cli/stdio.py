@@ -12,7 +12,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "stdio",
         help="host a Gymnasium environment over stdin and stdout",
         description="Host any installed Gymnasium environment for another program: one JSON object per line, requests "
-        "on stdin, replies on stdout.",
+        "on stdin, replies on stdout. Seeds are whole numbers of any size; seeds and discrete actions may be written "
+        "as 1 or 1.0.",
     )
     parser.add_argument(
         "--env-id", required=True, metavar="ID", help="an environment such as CartPole-v1, CarRacing-v3 or Racer-v0"

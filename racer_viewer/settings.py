@@ -62,7 +62,7 @@ class SettingsFile:
             return Settings()
         try:
             settings = msgspec.json.decode(content, type=Settings)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._rename_damaged(str(error))
             return Settings()
         bindings = {name: settings.bindings.get(name) or keys for name, keys in DEFAULT_BINDINGS.items()}

@@ -28,10 +28,11 @@ def shown(value: object) -> str:
     return repr(plain if len(plain) <= MAX_SHOWN_LENGTH else plain[: MAX_SHOWN_LENGTH - 1] + "…")
 
 
-MAX_FILE_BYTES = 256 * 2**20
+MAX_FILE_BYTES = 128 * 2**20
 """Maximum size of a model file [bytes]; SAC with three layers of 1024 and its optimisers has 95 MiB."""
 MAX_MEMBERS = 10_000
-MAX_MEMBER_BYTES = 256 * 2**20
+MAX_MEMBER_BYTES = 64 * 2**20
+"""Maximum size of an unpacked member [bytes]; a policy of SAC with three layers of 1024 has 42 MiB."""
 MAX_RATIO = 100
 """Maximum ratio of unpacked to packed size; learned weights are hardly compressible."""
 RATIO_FREE_BYTES = 2**20
@@ -48,9 +49,8 @@ _ZIP_ERRORS = (
 
 def read_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
     """Read a regular file; raise AgentError if it is larger than the limit [bytes]."""
+    check_is_file(path)
     try:
-        if not os.path.isfile(path):
-            raise AgentError("is a folder, not a file" if os.path.isdir(path) else "there is no such file")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > limit:
@@ -58,6 +58,12 @@ def read_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
             return file.read(size)
     except (OSError, ValueError) as error:
         raise AgentError(f"cannot be read: {error}") from error
+
+
+def check_is_file(path: Path) -> None:
+    """Raise AgentError for a folder and for a file that does not exist."""
+    if not os.path.isfile(path):
+        raise AgentError("is a folder, not a file" if os.path.isdir(path) else "there is no such file")
 
 
 class Archive:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from racer_viewer.agents.agent import Agent, AgentInfo
-from racer_viewer.agents.archive import MAX_FILE_BYTES, AgentError, Archive, read_file, shown
+from racer_viewer.agents.archive import AgentError, Archive, check_is_file, read_file, shown
 from racer_viewer.agents.networks import Floats
 from racer_viewer.agents.onnx_policy import MAX_ONNX_BYTES, OnnxPolicy
 from racer_viewer.agents.pickles import TensorFile
@@ -78,10 +78,8 @@ def load_agent(path: str | os.PathLike[str], stats: str | os.PathLike[str] | Non
     stats_path = find_stats(file) if stats is None else Path(stats)
     normaliser = None if stats_path is None else _load_normaliser(stats_path)
     try:
-        data = read_file(file, MAX_ONNX_BYTES if file.suffix.lower() == ".onnx" else MAX_FILE_BYTES)
-        info = _file_info(file, stats_path, len(data))
         load = _load_onnx if file.suffix.lower() == ".onnx" else _load_zip
-        policy, info = load(data, info)
+        policy, info = load(file, _file_info(file, stats_path))
     except AgentError as error:
         raise AgentError(f"{file}: {error}") from error
     if info.problem is not None:
@@ -111,20 +109,23 @@ def _load_normaliser(path: Path) -> Normaliser | None:
     return Normaliser(stats)
 
 
-def _file_info(file: Path, stats_path: Path | None, file_bytes: int) -> AgentInfo:
+def _file_info(file: Path, stats_path: Path | None) -> AgentInfo:
+    check_is_file(file)
     try:
-        modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        status = file.stat()
+        modified = datetime.fromtimestamp(status.st_mtime, UTC)
     except (OSError, OverflowError, ValueError) as error:
         raise AgentError(f"cannot be read: {error}") from error
-    return AgentInfo(name=file.stem, path=file, file_bytes=file_bytes, modified=modified, stats_path=stats_path)
+    return AgentInfo(file.stem, file, status.st_size, modified, stats_path)
 
 
-def _load_zip(data: bytes, info: AgentInfo) -> tuple[Policy, AgentInfo]:
-    archive = Archive(data)
+def _load_zip(file: Path, info: AgentInfo) -> tuple[Policy, AgentInfo]:
+    archive = Archive(read_file(file))
     if not {DESCRIPTION, TENSORS} <= set(archive.names):
         raise AgentError(f"is a zip file, but not a model of stable-baselines3; {SUPPORTED}")
     description = read_description(archive.read(DESCRIPTION, MAX_DESCRIPTION_BYTES))
     tensors = archive.read(TENSORS)
+    del archive  # the file may be large; only its tensors are needed from here on
     try:
         with np.errstate(over="ignore"):
             policy, numbers = build_policy(TensorFile(tensors), description)
@@ -133,8 +134,8 @@ def _load_zip(data: bytes, info: AgentInfo) -> tuple[Policy, AgentInfo]:
     return policy, info.of_policy(policy, description, numbers)
 
 
-def _load_onnx(data: bytes, info: AgentInfo) -> tuple[Policy, AgentInfo]:
-    return OnnxPolicy(data), replace(info, algorithm="ONNX")
+def _load_onnx(file: Path, info: AgentInfo) -> tuple[Policy, AgentInfo]:
+    return OnnxPolicy(read_file(file, MAX_ONNX_BYTES)), replace(info, algorithm="ONNX")
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from racer_viewer.agents.archive import AgentError, Archive, shown
 
 MAX_PICKLE_BYTES = 16 * 2**20
+MAX_INSTRUCTIONS = 200_000
+"""Maximum number of instructions in a pickle, each of which may make an object; a policy has a few thousand."""
 
 _LITERALS = frozenset(
     (
@@ -78,9 +80,11 @@ class _Reader:
         self._memo: dict[int, Any] = {}
 
     def read(self, data: bytes) -> Any:
-        for instruction, argument, _ in pickletools.genops(data):
+        for count, (instruction, argument, _) in enumerate(pickletools.genops(data)):
             if instruction.name == "STOP":
                 break
+            if count >= MAX_INSTRUCTIONS:
+                raise AgentError(f"holds a pickle of more than {MAX_INSTRUCTIONS} instructions, which is the limit")
             self._follow(instruction.name, argument)
         return self._stack.pop()
 
@@ -226,7 +230,7 @@ def _dtype(record: Any) -> np.dtype[Any]:
     return np.dtype(f"{byte_order}{code}")
 
 
-MAX_NUMBERS = 64 * 2**20
+MAX_NUMBERS = 16 * 2**20
 """Maximum number of values in all tensors read from one file."""
 
 LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"

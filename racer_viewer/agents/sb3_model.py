@@ -31,7 +31,7 @@ from racer_viewer.agents.policies import (
     StateDependentNoise,
 )
 
-MAX_DESCRIPTION_BYTES = 16 * 2**20
+MAX_DESCRIPTION_BYTES = 4 * 2**20
 
 SUPPORTED = (
     "supported are PPO, A2C, TRPO, SAC and TQC with MlpPolicy, from stable-baselines3, of 14 observations and 3 actions"
@@ -110,7 +110,7 @@ def read_description(data: bytes) -> ModelDescription:
 def parse_fields(data: bytes) -> Mapping[str, Any]:
     """Parse the JSON of a model's description."""
     try:
-        fields = json.loads(data)
+        fields = json.loads(data)  # reads Infinity too, which stable-baselines3 may write
     except (ValueError, RecursionError) as error:
         raise AgentError(f"its member 'data' is not JSON ({shown(str(error))})") from error
     if not isinstance(fields, dict):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from racer_viewer.agents import pickles
 from racer_viewer.agents.archive import AgentError, Archive, read_file, shown
 from racer_viewer.agents.pickle_writer import write_zip
-from racer_viewer.agents.pickles import MAX_PICKLE_BYTES, PickledObject, read_pickle
+from racer_viewer.agents.pickles import PickledObject, read_pickle
 from racer_viewer.agents.stats import RunningStats, Statistics, stats_of
 from racer_viewer.paths import atomic_write
 
@@ -57,7 +57,8 @@ ZOO_STATS = "vecnormalize.pkl"
 """Name of the statistics of rl_zoo3, in a folder with the name of the environment."""
 STATS_MEMBER = "vecnormalize.npz"
 """Member of a model's zip file that holds its statistics; stable-baselines3 ignores it."""
-MAX_STATS_BYTES = MAX_PICKLE_BYTES
+MAX_STATS_BYTES = 4 * 2**20
+"""Maximum size of a statistics file [bytes]."""
 DOUBLE = np.dtype("<f8")
 NPY_HEADER = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '<f8', 'fortran_order': False, 'shape': \(((?:\d{1,6}, ?)*\d{0,6})\), \} *\n",
@@ -65,6 +66,10 @@ NPY_HEADER = re.compile(
 )
 NUMBERS = ("clip_obs", "clip_reward", "epsilon", "gamma", "norm_reward")
 """Scalar settings in a statistics file, beside the arrays."""
+RUNNING = [f"{prefix}_{name}" for prefix in ("obs", "ret") for name in ("mean", "var", "count")]
+"""Arrays in a statistics file."""
+MAX_ARRAY_BYTES = 2**20
+"""Maximum size of an array in a statistics file [bytes]."""
 
 
 def read_vec_normalize(data: bytes) -> Statistics:
@@ -191,7 +196,8 @@ def _npy(array: NDArray[np.float64]) -> bytes:
 
 def _read_npz(data: bytes) -> Statistics:
     archive = Archive(data)
-    fields = {name.removesuffix(".npy"): _read_array(archive.read(name, MAX_STATS_BYTES)) for name in archive.names}
+    names = [name for name in (*NUMBERS, *RUNNING) if f"{name}.npy" in archive.names]
+    fields = {name: _read_array(archive.read(f"{name}.npy", MAX_ARRAY_BYTES)) for name in names}
     try:
         numbers: dict[str, Any] = {name: float(fields[name]) for name in NUMBERS}
         numbers["norm_reward"] = bool(numbers["norm_reward"])

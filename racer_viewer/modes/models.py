@@ -159,7 +159,7 @@ class LapTimeCache:
         self._path = path
         try:
             self._laps = msgspec.json.decode(path.read_bytes(), type=dict[str, ModelLaps])
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._laps = {}
 
     def find(self, key: str) -> ModelLaps | None:

@@ -7,7 +7,6 @@ config.json and the window's form are generated from it.
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 import msgspec
+import orjson
 
 from racer_env.engine import Config, parse_config
 from racer_env.errors import ConfigError
@@ -23,6 +23,8 @@ Algorithm = Literal["ppo", "sac"]
 Starts = Literal["line", "anywhere"]
 Activation = Literal["tanh", "relu"]
 
+MAX_CONFIG_BYTES = 2**20
+"""Maximum size of a config.json [bytes]."""
 PAID_UNITS = 1000.0
 """Distance [units] that earns the progress reward of one lap when `progress_in_units` is set."""
 
@@ -129,7 +131,11 @@ def parse_run_config(values: Mapping[str, Any], base: RunConfig | None = None) -
 def load_run_config(path: Path) -> RunConfig:
     """Read a run's config.json."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(MAX_CONFIG_BYTES + 1)
+        if len(content) > MAX_CONFIG_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_CONFIG_BYTES // 2**20} MiB: it is not the config of a run")
+        values = orjson.loads(content)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 import shutil
 import time
-import zipfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from racer_env.errors import RacerError
-from racer_viewer.agents import find_stats
+from racer_viewer.agents import AgentError, find_stats
+from racer_viewer.agents.archive import Archive, read_file
+from racer_viewer.agents.load import DESCRIPTION
+from racer_viewer.agents.sb3_model import MAX_DESCRIPTION_BYTES, parse_fields
 from racer_viewer.paths import atomic_write
 from racer_viewer.training.config import RunConfig, load_run_config
 
@@ -23,7 +25,7 @@ REMOVE_TRIES, REMOVE_INTERVAL = 20, 0.05
 """Attempts to remove a run and time between them [s]; Windows keeps files that another process is reading."""
 HIDDEN = "."
 """Prefix of a folder that is being removed; `run_folders` skips it."""
-_STEPS = re.compile(r"_(\d+)_steps$")
+_STEPS = re.compile(r"_(\d{1,18})_steps$")
 
 
 class ResumeError(RacerError):
@@ -108,14 +110,16 @@ def latest_model(folder: Path) -> Path | None:
 
 def steps_of(model: Path) -> int:
     """Return the number of steps a model was trained for, from its content or else its name."""
-    try:
-        with zipfile.ZipFile(model) as archive:
-            return int(json.loads(archive.read("data"))["num_timesteps"])
-    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
-        named = _STEPS.search(model.stem)
-        if named is None:
-            raise ResumeError(f"{model} is not a model of stable-baselines3, or it is damaged") from None
-        return int(named[1])
+    steps = None
+    with suppress(AgentError):
+        fields = parse_fields(Archive(read_file(model)).read(DESCRIPTION, MAX_DESCRIPTION_BYTES))
+        steps = fields.get("num_timesteps")
+    if type(steps) is int and steps >= 0:
+        return steps
+    named = _STEPS.search(model.stem)
+    if named is None:
+        raise ResumeError(f"{model} is not a model of stable-baselines3, or it is damaged")
+    return int(named[1])
 
 
 def free_name(config: RunConfig, runs: Path) -> str:

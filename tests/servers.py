@@ -38,9 +38,9 @@ def running_server(folder: Path, verb: str, *arguments: str) -> Iterator[Running
     ):
         assert process.stdout is not None
         first = process.stdout.readline()
-        assert first.startswith(f"{verb.capitalize()} at "), log.read_text()
+        assert first.startswith(verb.capitalize()), log.read_text()
         try:
-            yield RunningServer(first.split()[2], process, log)
+            yield RunningServer(next(word for word in first.split() if ":" in word), process, log)
         finally:
             if process.poll() is None:
                 process.kill()

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
 from numpy.typing import ArrayLike, NDArray
 
 from racer_env.bridge.batch_format import BatchContract, encode_step
@@ -111,7 +110,7 @@ class BridgeClient:
             track_ids=list(scenario.tracks) if several else None,
             start=asdict(scenario.start) if "start" in capabilities else None,
             seed=seed if "seed" in capabilities else None,
-            telemetry=self._telemetry if self.has_telemetry else UNSET,
+            telemetry=self._telemetry,
         )
 
     def _accept_reset(self, reply: ResetReply, scenario: Scenario) -> tuple[Observations, Info]:

@@ -17,6 +17,7 @@ from racer_env.bridge.interface import (
     CarColumns,
     CarRow,
     CarStep,
+    Floats,
     Info,
     Observations,
     Scenario,
@@ -119,6 +120,11 @@ class EmbeddedBridge:
         self._simulation.step(self._action)
         reward, terminated, truncated, info = _split_columns(*_STEP_COLUMNS.unpack_from(self._row))
         return _make_tuple(CarStep, (self._observation.copy(), reward, terminated, truncated, info))
+
+    def exact_observation(self) -> Floats:
+        """Return the observation in double precision. The next call overwrites it."""
+        observation: Floats = self._started().exact_observations()[0]
+        return observation
 
     def close(self) -> None:
         self._simulation = None

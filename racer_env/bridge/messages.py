@@ -1,7 +1,7 @@
 """Schemas of the bridge's JSON messages: one msgspec struct for each request and reply.
 
 Client and server encode and decode messages with them. Only the server's replies with arrays (observations, tracks)
-are written by orjson from plain dicts, because it writes arrays quickly and float32 in its shortest form.
+are written by orjson from plain dicts, because it writes arrays quickly.
 `EpisodeContract` holds the rules that a schema cannot express. Binary messages are in `batch_format`.
 """
 
@@ -69,8 +69,9 @@ class StepRequest(msgspec.Struct, tag="step", tag_field="type", frozen=True):
 
 
 class ScenarioRequest(msgspec.Struct, tag_field="type", rename="camel", omit_defaults=True, frozen=True):
-    """Fields that both kinds of reset have. Everything is optional: fields left out keep their last values.
+    """Fields that both kinds of reset have. All are optional and have these defaults, whatever earlier resets said.
 
+    track_id, track_ids: circuits, the server's default circuit if both are left out.
     config: content of an ai-config.json, validated by `parse_config`.
     start: ranges, validated by `parse_start`.
     """
@@ -86,11 +87,14 @@ class ScenarioRequest(msgspec.Struct, tag_field="type", rename="camel", omit_def
 class ResetRequest(ScenarioRequest, tag="reset", frozen=True):
     """Start an episode of one car."""
 
-    telemetry: bool | msgspec.UnsetType = msgspec.UNSET
+    telemetry: bool = False
 
 
 class BatchResetRequest(ScenarioRequest, tag="batch_reset", frozen=True):
-    """Start an episode of N cars, or of those in the mask; the reply is binary."""
+    """Start an episode of N cars, or of those in the mask; the reply is binary.
+
+    A mask continues the batch: only then, fields left out keep their values.
+    """
 
     num_cars: int | msgspec.UnsetType = msgspec.UNSET
     seeds: list[int | None] | None = None

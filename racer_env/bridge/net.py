@@ -9,7 +9,7 @@ import math
 import signal
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -26,6 +26,12 @@ RECEIVE_BUFFER_SIZE = 16 * 1024
 SWITCH_INTERVAL = 0.0005
 """Thread switch interval [s]: the longest time for which a busy thread holds up the connections."""
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
+MAX_ORIGIN_LENGTH = 80
+"""Maximum length of a wrong origin in an error message [characters]."""
+
+Origin = tuple[str, str, int]
+"""Scheme, host and port of a web page."""
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 Refusal = tuple[HTTPStatus, str]
 """HTTP status and reason of a refused connection."""
@@ -87,24 +93,27 @@ def is_loopback(host: str) -> bool:
 
 
 class AccessPolicy:
-    """Rules for who may connect: programs on this machine, other machines with the token, no web pages.
+    """Rules for who may connect: programs on this machine, other machines with the token, and pages of some origins.
 
     A browser lets any page connect to any address and names the page in `Origin`. Other programs send no Origin, or
     the address of the server itself.
+
+    origins: origins of pages that may connect, as `http://localhost:3000`.
     """
 
-    def __init__(self, host: str, token: str | None) -> None:
+    def __init__(self, host: str, token: str | None, origins: Collection[str] = ()) -> None:
         if not is_loopback(host) and not token:
             raise BridgeError(f"{host} can be reached from other machines: set a token with --token SECRET")
         self._token = _bytes(token) if token else None
+        self._origins = {parse_origin(origin) for origin in origins}
 
     def refusal(self, target: str, headers: Mapping[str, str]) -> Refusal | None:
         """Return why an upgrade request is refused; None if it is accepted."""
         path, _, query = target.partition("?")
         if path != "/":
             return HTTPStatus.NOT_FOUND, "the bridge is at /"
-        if not self._is_own_origin(headers):
-            return HTTPStatus.FORBIDDEN, "pages of other origins may not use the bridge"
+        if not self._is_own_origin(headers) and not self._is_allowed_origin(headers):
+            return HTTPStatus.FORBIDDEN, "pages of other origins may not use the bridge; --allow-origin URL admits one"
         if self._token is not None and not self._has_token(query, headers):
             return HTTPStatus.UNAUTHORIZED, "this bridge needs its token: as a bearer in Authorization, or ?token="
         return None
@@ -121,11 +130,29 @@ class AccessPolicy:
         # Any domain can resolve to this machine: without a token, only loopback names count as the server's own.
         return same and (self._token is not None or is_loopback(url.hostname or ""))
 
+    def _is_allowed_origin(self, headers: Mapping[str, str]) -> bool:
+        try:
+            return parse_origin(headers.get("Origin", "")) in self._origins
+        except BridgeError:
+            return False
+
     def _has_token(self, query: str, headers: Mapping[str, str]) -> bool:
         assert self._token is not None
         scheme, _, bearer = headers.get("Authorization", "").partition(" ")
         offered = bearer.strip() if scheme.lower() == "bearer" else parse_qs(query).get("token", [""])[0]
         return hmac.compare_digest(_bytes(offered), self._token)
+
+
+def parse_origin(text: str) -> Origin:
+    """Return the parts of an origin; raise unless it is one, such as `http://localhost:3000`."""
+    try:
+        url = urlsplit(text)
+        port = url.port or DEFAULT_PORTS.get(url.scheme, 0)
+    except ValueError:
+        url, port = urlsplit(""), 0
+    if not url.scheme or not url.hostname or "@" in url.netloc or url.path.strip("/") or url.query or url.fragment:
+        raise BridgeError(f"an origin is written as http://localhost:3000, not {text[:MAX_ORIGIN_LENGTH]!r}")
+    return url.scheme, url.hostname, port
 
 
 def _bytes(secret: str) -> bytes:

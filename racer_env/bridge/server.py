@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
@@ -45,15 +46,28 @@ SHUTDOWN_TIMEOUT = 0.4
 INTERNAL_ERROR = "internal error: the bridge's log has the details"
 
 _DATA = frozenset((WSMsgType.TEXT, WSMsgType.BINARY))
+_SUBPROTOCOL = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class BridgeServer(Server):
-    """Serves bridge sessions until `stop` is called."""
+    """Serves bridge sessions until `stop` is called.
 
-    def __init__(self, address: ServerAddress, token: str | None = None, limits: ServerLimits | None = None) -> None:
+    origins: origins of web pages that may connect, as `http://localhost:3000`.
+    strict: refuse configs with unknown keys, which are otherwise ignored with a warning in the log.
+    """
+
+    def __init__(
+        self,
+        address: ServerAddress,
+        token: str | None = None,
+        limits: ServerLimits | None = None,
+        origins: Collection[str] = (),
+        strict: bool = False,
+    ) -> None:
         super().__init__(address)
         self._limits = limits or ServerLimits()
-        self._access = AccessPolicy(address.host, token)
+        self._access = AccessPolicy(address.host, token, origins)
+        self._strict = strict
         self._tracks = TrackCache()
         self._connections: set[ServerConnection] = set()
 
@@ -79,7 +93,8 @@ class BridgeServer(Server):
             await self._close_connections()
             self._builder.close()
 
-    def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
+    def _admit(self, request: WSUpgradeRequest) -> WSUpgradeResponseWithListener:
+        """Accept or refuse a connection. As existing servers do, accept the first subprotocol that is offered."""
         refusal = self._access.refusal(request.path.decode("latin-1"), request.headers)
         if refusal is None and len(self._connections) >= self._limits.connections:
             refusal = (
@@ -87,7 +102,10 @@ class BridgeServer(Server):
                 f"{self._limits.connections} clients are connected, which is the limit",
             )
         if refusal is None:
-            return ServerConnection(self._tracks, self._builder, self._limits, self._connections)
+            connection = ServerConnection(self._tracks, self._builder, self._limits, self._connections, self._strict)
+            offered = _SUBPROTOCOL.match(request.headers.get("Sec-WebSocket-Protocol", ""))
+            subprotocol = {"Sec-WebSocket-Protocol": offered.group()} if offered else None
+            return WSUpgradeResponseWithListener(WSUpgradeResponse.create_101_response(subprotocol), connection)
         status, reason = refusal
         log.warning(log_line("refused", status=status.value, reason=reason))
         response = WSUpgradeResponse.create_error_response(status, reason.encode())
@@ -134,12 +152,13 @@ class ServerConnection(WSListener):
         builder: TrackBuilder,
         limits: ServerLimits,
         connections: set[ServerConnection],
+        strict: bool,
     ) -> None:
         super().__init__()
         self._builder = builder
         self._limits = limits
         self._connections = connections
-        self._session = Session(tracks, limits)
+        self._session = Session(tracks, limits, strict, self._warn)
         self._latencies = LatencyHistogram()
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[WSMsgType, bytes]] = deque()
@@ -281,6 +300,9 @@ class ServerConnection(WSListener):
             reply = self._session.refusal(INTERNAL_ERROR)
         self._send(message, reply)
         self._latencies.add(time.perf_counter_ns() - begin)
+
+    def _warn(self, problem: str) -> None:
+        log.warning(log_line("config key ignored", peer=self._peer, problem=problem))
 
     def _send(self, message: bytes, reply: bytes) -> None:
         self._transport.send(WSMsgType.BINARY if reply.startswith(MAGIC) else WSMsgType.TEXT, reply)

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from msgspec import UNSET
 
-from racer_env.bridge.batch_format import ACTION_BYTES, HEADER, decode_step, encode_result
+from racer_env.bridge.batch_format import ACTION_BYTES, HEADER, MAGIC, decode_step, encode_result
 from racer_env.bridge.embedded import EmbeddedBatch, EmbeddedBridge
 from racer_env.bridge.interface import (
     ACTION_HIGH,
@@ -43,11 +43,15 @@ from racer_env.bridge.messages import (
 )
 from racer_env.bridge.track_cache import TrackCache
 from racer_env.bridge.validation import short
-from racer_env.engine import Track, circuits, parse_config, parse_start
+from racer_env.engine import Config, Track, circuits, parse_config, parse_start
+from racer_env.engine.config import UnknownKey
 from racer_env.errors import BridgeError, RacerError
 
 PROTOCOL_VERSION = 1
 CAPABILITIES = ["batch", "seed", "start", "telemetry", "track", "trackIds"]
+MAX_WARNINGS = 20
+"""Maximum number of unknown config keys that a connection's warnings name."""
+JSON_WHITESPACE = b" \t\r\n"
 
 
 @dataclass(frozen=True)
@@ -84,15 +88,28 @@ class SessionCounts:
 
 
 class Session:
-    """The environment of one connection: one car, or a batch of cars."""
+    """The environment of one connection: one car, or a batch of cars.
 
-    def __init__(self, tracks: TrackCache, limits: ServerLimits) -> None:
+    strict: refuse configs with unknown keys, which are ignored otherwise.
+    warn: callback for each unknown key that is ignored for the first time.
+    """
+
+    def __init__(
+        self,
+        tracks: TrackCache,
+        limits: ServerLimits,
+        strict: bool = False,
+        warn: Callable[[str], None] = lambda problem: None,
+    ) -> None:
         self.counts = SessionCounts()
         self._tracks = tracks
         self._limits = limits
+        self._strict = strict
+        self._warn = warn
+        self._ignored: set[UnknownKey] = set()
         self._bridge: EmbeddedBridge | None = None
         self._batch: EmbeddedBatch | None = None
-        self._scenario = Scenario()
+        self._scenario = self._batch_scenario = Scenario()
         self._telemetry = False
         self._handlers: dict[type, Callable[[Any], bytes]] = {
             StepRequest: self._step,
@@ -117,7 +134,9 @@ class Session:
             return self.refusal(str(error))
 
     def answer_binary(self, message: bytes) -> bytes:
-        """Return the reply to a batch step: binary, or JSON if it is an error."""
+        """Return the reply to a batch step, binary or a JSON error; a JSON message is answered as if it were text."""
+        if not message.startswith(MAGIC) and message.lstrip(JSON_WHITESPACE).startswith(b"{"):
+            return self.answer_text(message)
         try:
             if self._batch is None:
                 raise BridgeError("a batch step before batch_reset: send batch_reset first")
@@ -136,7 +155,8 @@ class Session:
     def close(self) -> None:
         """Release the environment, and with it its tracks."""
         self._bridge = self._batch = None
-        self._scenario, self._telemetry = Scenario(), False
+        self._scenario = self._batch_scenario = Scenario()
+        self._telemetry = False
 
     def _step(self, request: StepRequest) -> bytes:
         if self._bridge is None:
@@ -146,7 +166,7 @@ class Session:
         self.counts.car_steps += 1
         reply = {
             "type": "step_result",
-            "observation": step.observation,
+            "observation": self._bridge.exact_observation(),
             "reward": step.reward,
             "terminated": step.terminated,
             "truncated": step.truncated,
@@ -155,15 +175,14 @@ class Session:
         return self._encode(reply, self._bridge)
 
     def _reset(self, request: ResetRequest) -> bytes:
-        scenario = self._requested_scenario(request)
+        scenario = self._requested_scenario(request, Scenario())
         self._tracks.ready(scenario.tracks)
         bridge = self._bridge or EmbeddedBridge(self._ready_track)
-        observation, info = bridge.reset(scenario, request.seed)
-        self._bridge, self._scenario = bridge, scenario
-        if request.telemetry is not UNSET:
-            self._telemetry = request.telemetry
+        _, info = bridge.reset(scenario, request.seed)
+        self._bridge, self._scenario, self._telemetry = bridge, scenario, request.telemetry
         self.counts.resets += 1
-        return self._encode({"type": "reset_result", "observation": observation, "info": info}, bridge)
+        reply = {"type": "reset_result", "observation": bridge.exact_observation(), "info": info}
+        return self._encode(reply, bridge)
 
     def _encode(self, reply: dict[str, Any], bridge: EmbeddedBridge) -> bytes:
         """Return a reply with an observation as JSON, with telemetry if the client asked for it."""
@@ -172,23 +191,24 @@ class Session:
         return orjson.dumps(reply, option=orjson.OPT_SERIALIZE_NUMPY)
 
     def _batch_reset(self, request: BatchResetRequest) -> bytes:
-        scenario = self._requested_scenario(request)
+        continued = self._batch if request.mask is not None else None
+        scenario = self._requested_scenario(request, self._batch_scenario if continued else Scenario())
         cars = request.num_cars
         if cars is UNSET:
-            cars = self._batch.num_cars if self._batch else 1
+            cars = continued.num_cars if continued else 1
         if not 1 <= cars <= self._limits.cars:
             raise BridgeError(f"numCars must be a whole number from 1 to {self._limits.cars}, not {short(cars)}")
         if request.seeds is not None and len(request.seeds) != cars:
             raise BridgeError(f"seeds must be one whole number or null for each of {cars} cars")
         batch = self._batch if self._batch and self._batch.num_cars == cars else None
         mask = _mask(request.mask, cars)
-        if mask is not None and (batch is None or scenario != self._scenario):
+        if mask is not None and (batch is None or scenario != self._batch_scenario):
             raise BridgeError("mask: other cars, tracks, starts or configs need a reset of all cars")
         self._tracks.ready(scenario.tracks)
         if batch is None:
             batch = EmbeddedBatch(cars, find_track=self._ready_track)
         result = batch.reset(scenario, request.seed if request.seeds is None else request.seeds, mask)
-        self._batch, self._scenario = batch, scenario
+        self._batch, self._scenario, self._batch_scenario = batch, scenario, scenario
         self.counts.resets += 1
         return encode_result(result)
 
@@ -230,9 +250,9 @@ class Session:
         }
         return orjson.dumps({"type": "track_result", "track": geometry}, option=orjson.OPT_SERIALIZE_NUMPY)
 
-    def _requested_scenario(self, request: ScenarioRequest) -> Scenario:
-        """Return the scenario of a reset; fields left out keep their last values."""
-        tracks, redraw = self._scenario.tracks, self._scenario.redraw
+    def _requested_scenario(self, request: ScenarioRequest, default: Scenario) -> Scenario:
+        """Return the scenario of a reset; fields left out are those of `default`."""
+        tracks, redraw = default.tracks, default.redraw
         requested = request.track_id if request.track_ids is None else request.track_ids
         if requested is not None:
             tracks = (requested,) if isinstance(requested, str) else tuple(requested)
@@ -241,10 +261,26 @@ class Session:
             redraw = len(tracks) > 1 and request.redraw
         return Scenario(
             tracks,
-            self._scenario.config if request.config is None else parse_config(request.config),
-            self._scenario.start if request.start is None else parse_start(request.start),
+            default.config if request.config is None else self._requested_config(request.config),
+            default.start if request.start is None else parse_start(request.start),
             redraw,
         )
+
+    def _requested_config(self, content: Any) -> Config:
+        """Return the config of a reset. Unknown keys are ignored with a warning, unless the server is strict."""
+        if self._strict:
+            return parse_config(content)
+        unknown: list[UnknownKey] = []
+        config = parse_config(content, unknown)
+        for key in unknown:
+            if len(self._ignored) == MAX_WARNINGS:
+                break
+            if key not in self._ignored:
+                self._ignored.add(key)
+                self._warn(str(key))
+                if len(self._ignored) == MAX_WARNINGS:
+                    self._warn("further unknown keys of this connection are not logged")
+        return config
 
     def _ready_track(self, name: str) -> Track:
         return self._tracks.ready((name,))[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,7 +16,9 @@ from racer_env.errors import ConfigError
 
 MAX_NUMBER = 1e9
 """Maximum size of a weight; far larger ones give rewards that are not finite."""
-Ticks = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+MAX_KEY_LENGTH = 60
+"""Maximum length of an unknown key in a message [characters]."""
+Ticks = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 
 
 if TYPE_CHECKING:
@@ -46,9 +48,9 @@ class EpisodeLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     """Limits of an episode."""
 
     max_steps: Ticks = 3000
-    """Ticks after which an episode is truncated."""
+    """Ticks after which an episode is truncated; with 0 in its first tick, as with 1."""
     stillness_timeout_ticks: Ticks = 180
-    """Ticks in a row of standing still after which an episode is terminated."""
+    """Ticks in a row of standing still after which an episode is terminated; with 0 in its first tick."""
 
 
 RULES = np.dtype([
@@ -73,8 +75,30 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
         return plain
 
 
-def parse_config(content: Config | Mapping[str, Any] | bytes | str | None) -> Config:
-    """Return the checked config of a JSON text or a parsed mapping; None gives the default."""
+class UnknownKey(NamedTuple):
+    """Key of a config that has no meaning.
+
+    place: section that has the key, as `config.weights`.
+    known: keys of that section.
+    """
+
+    place: str
+    key: str
+    known: tuple[str, ...]
+
+    def __str__(self) -> str:
+        close = difflib.get_close_matches(self.key, self.known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(self.known)}"
+        return f"{self.place}: unknown key {self.key!r}; {hint}"
+
+
+def parse_config(
+    content: Config | Mapping[str, Any] | bytes | str | None, unknown: list[UnknownKey] | None = None
+) -> Config:
+    """Return the checked config of a JSON text or a parsed mapping; None gives the default.
+
+    unknown: list that unknown keys are added to; without it they raise a ConfigError.
+    """
     if isinstance(content, Config):
         return content
     if isinstance(content, (bytes, str)):
@@ -86,15 +110,16 @@ def parse_config(content: Config | Mapping[str, Any] | bytes | str | None) -> Co
         return Config()
     if not isinstance(content, Mapping):
         raise ConfigError(f"config must be an object with weights and episode, not {type(content).__name__}")
-    _check_keys("config", content, Config)
+    sections = _known_values("config", content, Config, unknown)
     for section, kind in (("weights", Weights), ("episode", EpisodeLimits)):
-        values = content.get(section, {})
+        values = sections.get(section, {})
         if not isinstance(values, Mapping):
             raise ConfigError(f"config.{section} must be an object, not {type(values).__name__}")
-        _check_keys(f"config.{section}", values, kind)
-        _check_numbers(f"config.{section}", values)
+        values = _known_values(f"config.{section}", values, kind, unknown)
+        sections[section] = {key: _number(f"config.{section}.{key}", value) for key, value in values.items()}
+    sections["episode"] = {key: _whole_number(value) for key, value in sections["episode"].items()}
     try:
-        return msgspec.convert(content, Config)
+        return msgspec.convert(sections, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(f"config: {error}") from None
 
@@ -109,18 +134,27 @@ def load_config(path: str | Path) -> Config:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def _check_keys(where: str, values: Mapping[str, Any], kind: type[msgspec.Struct]) -> None:
-    known = kind.__struct_encode_fields__
-    for key in values:
-        if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            meant = f"; did you mean {close[0]}?" if close else f"; known: {', '.join(known)}"
-            raise ConfigError(f"{where}: unknown key {key!r}{meant}")
+def _known_values(
+    place: str, values: Mapping[str, Any], kind: type[msgspec.Struct], unknown: list[UnknownKey] | None
+) -> dict[str, Any]:
+    """Return the values whose keys are fields of `kind`."""
+    fields = kind.__struct_encode_fields__
+    others = [UnknownKey(place, str(key)[:MAX_KEY_LENGTH], fields) for key in values if key not in fields]
+    if others and unknown is None:
+        raise ConfigError(str(others[0]))
+    if unknown is not None:
+        unknown += others
+    return {key: value for key, value in values.items() if key in fields}
 
 
-def _check_numbers(where: str, values: Mapping[str, Any]) -> None:
-    for key, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ConfigError(f"{where}.{key} must be a number, not {value!r}")
-        if not abs(value) <= MAX_NUMBER:
-            raise ConfigError(f"{where}.{key} must be finite and at most {MAX_NUMBER:g} in size")
+def _number(place: str, value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ConfigError(f"{place} must be a number, not {value!r}")
+    if not abs(value) <= MAX_NUMBER:
+        raise ConfigError(f"{place} must be finite and at most {MAX_NUMBER:g} in size")
+    return value
+
+
+def _whole_number(value: int | float) -> int | float:
+    """Return a whole number as int: other programs write 3.0 or 1e6 for a number of ticks."""
+    return int(value) if value == int(value) else value

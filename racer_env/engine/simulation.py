@@ -16,7 +16,7 @@ from racer_env.engine.compiled import bind
 from racer_env.engine.config import Config, parse_config
 from racer_env.engine.starts import Start, draw_index
 from racer_env.engine.tables import TrackTables
-from racer_env.engine.tick import BAD_ACTION, CAR, OBSERVATION_SIZE, start_cars, step_cars
+from racer_env.engine.tick import BAD_ACTION, CAR, OBSERVATION_SIZE, observe_exactly, start_cars, step_cars
 from racer_env.engine.track import Track
 from racer_env.errors import ActionError, RacerError
 
@@ -72,6 +72,11 @@ def step_arguments(tables: TrackTables) -> tuple[Any, ...]:
 def bind_start(tables: TrackTables) -> Callable[..., None]:
     """Return the machine code that starts episodes."""
     return bind(start_cars, tables, Start().table(), np.zeros(1, CAR), _blank_observations(1), np.zeros(1, np.int64))
+
+
+def bind_observe(tables: TrackTables) -> Callable[..., None]:
+    """Return the machine code that writes observations in double precision."""
+    return bind(observe_exactly, tables, np.zeros(1, CAR), np.zeros((1, OBSERVATION_SIZE)), np.zeros(1, np.int64))
 
 
 def _blank_observations(num_cars: int) -> Observations:
@@ -134,6 +139,7 @@ class Simulation:
         )
         self._step = bind_step(self.tables)
         self._begin = bind_start(self.tables)
+        self._exact: Floats | None = None
         self._threads = max(1, min(threads, os.cpu_count() or 1, num_cars // CARS_PER_THREAD))
         self._pool = ThreadPoolExecutor(self._threads - 1, "racer-step") if self._threads > 1 else None
         self._cars["track"] = np.arange(num_cars) % len(self.tracks)
@@ -198,6 +204,14 @@ class Simulation:
         ended = self._step(*self._call) if self._call else self._step_in_calls()
         self.ended = self._finish(ended) if ended else _NO_ROWS
         return self.result
+
+    def exact_observations(self) -> Floats:
+        """Return the observations (N, 14) before they are rounded to float32. The next call overwrites the array."""
+        if self._exact is None:
+            self._exact, self._observe = np.zeros(self._observations.shape), bind_observe(self.tables)
+        for tables, _, cars, _, rows in self._calls:
+            self._observe(tables, cars, self._exact, rows)
+        return self._exact
 
     def _as_rows(self, actions: ArrayLike) -> Floats:
         array = np.asarray(actions, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The state of a car, and the two compiled calls of a simulation: a tick, and the start of an episode."""
+"""The state of a car, and the compiled calls of a simulation: a tick, the start of an episode, and an observation."""
 
 import math
 
@@ -84,6 +84,13 @@ def start_cars(track: Compiled, ranges: Compiled, cars: Compiled, observations: 
         _observe(track, cars[i], sin, cos, observations[i])
 
 
+@entry
+def observe_exactly(track: Compiled, cars: Compiled, observations: Compiled, members: Compiled) -> None:
+    """Write the observations of these rows again, into an array of any precision; nothing else changes."""
+    for i in members:
+        _write_observation(track, cars[i], observations[i])
+
+
 @part
 def _update_location(track: Compiled, car: Compiled) -> None:
     """Set the columns that follow from the car's position on the track."""
@@ -94,8 +101,14 @@ def _update_location(track: Compiled, car: Compiled) -> None:
 
 @part
 def _observe(track: Compiled, car: Compiled, sin: float, cos: float, observation: Compiled) -> None:
-    """Cast the rays and write the 14 values of the observation."""
+    """Cast the rays and write the observation."""
     cast_rays(track, car.x, car.y, car.heading, sin, cos, car.rays)
+    _write_observation(track, car, observation)
+
+
+@part
+def _write_observation(track: Compiled, car: Compiled, observation: Compiled) -> None:
+    """Write the 14 values of the observation, which follow from the car's row."""
     for ray in range(RAY_COUNT):
         observation[ray] = car.rays[ray] / RAY_RANGE
     observation[RAY_COUNT] = car.speed / MAX_SPEED

@@ -14,7 +14,7 @@ from threading import Thread
 import numpy as np
 
 from racer_env.engine.compiled import can_cache, is_cached
-from racer_env.engine.simulation import Simulation, bind_start, bind_step, step_arguments
+from racer_env.engine.simulation import Simulation, bind_observe, bind_start, bind_step, step_arguments
 from racer_env.engine.tick import step_cars
 from racer_env.engine.track import Track, build_track
 
@@ -62,6 +62,7 @@ def _compile_ticks() -> None:
     tables = _ring().brute_force_tables()
     bind_start(tables)
     bind_step(tables)
+    bind_observe(tables)
 
 
 STAGES: dict[str, Callable[[], None]] = {"walls": _compile_walls, "ticks": _compile_ticks}

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from racer_env import RacerEnv
 from racer_env.bridge.batch_format import encode_result, encode_step
 from racer_env.bridge.client import RemoteBatch
 from racer_env.bridge.interface import DEFAULT_TRACK
-from racer_env.bridge.messages import TrackReply, TrackRequest
+from racer_env.bridge.messages import ResetRequest, StepRequest, TrackReply, TrackRequest, encode
+from racer_env.bridge.session import ServerLimits, Session
+from racer_env.bridge.track_cache import TrackCache
 from racer_env.bridge.ws_client import ClientConnection
 from racer_env.engine import Driver, Simulation, circuits, load_circuit
 from racer_env.errors import BridgeError, ContractError
@@ -241,14 +242,14 @@ def echo(connection: socket.socket, request_bytes: int, reply_bytes: int) -> Ste
 
 def json_sizes(drive: Floats32) -> tuple[int, int]:
     """Return the sizes of the request and of the reply of a typical step [bytes]."""
-    env = RacerEnv()
-    env.reset(seed=0)
+    tracks = TrackCache()
+    tracks.build(DEFAULT_TRACK)
+    session = Session(tracks, ServerLimits())
+    session.answer_text(encode(ResetRequest()))
     for action in drive[:TYPICAL_TICK, 0]:
-        result = env.step(action)
-    request = orjson.dumps({"type": "step", "action": action.tolist()})
-    names = ("observation", "reward", "terminated", "truncated", "info")
-    reply = {"type": "step_result", **dict(zip(names, result, strict=True))}
-    return len(request), len(orjson.dumps(reply, option=orjson.OPT_SERIALIZE_NUMPY))
+        request = encode(StepRequest(tuple(action.tolist())))
+        reply = session.answer_text(request)
+    return len(request), len(reply)
 
 
 def _summary(report: BridgeReport) -> Summary:

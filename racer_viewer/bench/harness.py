@@ -126,7 +126,7 @@ def receive(connection: socket.socket, count: int) -> bool:
 
 @contextmanager
 def server_process(*arguments: str) -> Iterator[str]:
-    """Start a server of this program and yield its address, which is the third word of its first line.
+    """Start a server of this program and yield its address, the word with a colon in its first line.
 
     The server is in a session of its own, so that Ctrl-C ends the measurement first. SIGTERM ends both.
     """
@@ -145,7 +145,7 @@ def server_process(*arguments: str) -> Iterator[str]:
                 log.seek(0)
                 last_line = (log.read().splitlines() or [f"{arguments[0]} did not start"])[-1]
                 raise BridgeError(last_line.removeprefix("racer-viewer: "))
-            yield words[2]
+            yield next(word for word in words if ":" in word)
         finally:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):

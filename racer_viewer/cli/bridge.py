@@ -26,6 +26,18 @@ def add_parser(subparsers: Subparsers) -> None:
         help="secret that clients must send; required for hosts other than this machine (default: RACER_BRIDGE_TOKEN)",
     )
     parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="origin of a web page that may connect, such as http://localhost:3000; can be repeated (default: none)",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse a config with unknown keys (default: ignore them, with a warning in the log)",
+    )
+    parser.add_argument(
         "--max-clients",
         type=positive(int),
         default=256,
@@ -66,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
     logging.getLogger("picows").setLevel(logging.CRITICAL)  # the server itself logs protocol errors of clients
     address = ServerAddress(options.host, options.port)
     limits = ServerLimits(connections=options.max_clients, cars=options.max_cars, idle_seconds=options.idle_timeout)
-    server = BridgeServer(address, options.token or os.environ.get(TOKEN_VARIABLE), limits)
+    token = options.token or os.environ.get(TOKEN_VARIABLE)
+    server = BridgeServer(address, token, limits, options.allow_origin, options.strict)
     make_loop = uvloop_factory() if options.uvloop else None
     server.listen()
     prepare_engine()
@@ -75,4 +88,4 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_address(address: ServerAddress) -> None:
-    print(f"Bridge at ws://{address} (Ctrl-C ends it)", flush=True)
+    print(f"Bridge listening on ws://{address} (Ctrl-C ends it)", flush=True)

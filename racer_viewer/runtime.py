@@ -23,6 +23,8 @@ COMMAND_VARIABLE = "RACER_COMMAND"
 """Environment variable with the command that a wrapper such as run.py was started by, for hints."""
 LEARNERS = ("torch", "stable_baselines3")
 """Packages that training needs."""
+ENVIRONMENT_FILES = ("errors.py", "engine/__init__.py")
+"""Files of `racer_env` that another package of that name does not have."""
 MAX_LOG_SIZE = 1_000_000
 """Maximum size of the log of an app without a console [bytes]; a larger log is overwritten at the next start."""
 REPORT_FOLDER = "logs"
@@ -64,6 +66,29 @@ def training_install_hint() -> str:
     if is_packaged():
         return "This is the lite app, for playing, watching and replays. To train, install the full app, racer-viewer"
     return 'Training needs more packages: pip install "racer-viewer[train]"'
+
+
+def foreign_environment(import_failed: bool = False) -> str:
+    """Return an error message if another package named `racer_env` comes first on the path, else an empty string.
+
+    The package is found but not imported, because the window opens before it is needed. A package at another place
+    that has the expected files is accepted, unless an import has failed.
+    """
+    try:
+        spec = find_spec("racer_env")
+    except ValueError:  # a module without a specification was put in its place
+        return ""
+    if spec is None:
+        return ""
+    found = Path(next(iter(spec.submodule_search_locations or ()), spec.origin or ""))
+    if found.resolve() == Path(__file__).resolve().parents[1] / "racer_env":
+        return ""
+    if not import_failed and all((found / name).exists() for name in ENVIRONMENT_FILES):
+        return ""
+    return (
+        f"{found} is another package named racer_env and hides the one of racer-viewer: "
+        f"start in another folder, or remove {found.parent} from PYTHONPATH"
+    )
 
 
 def program_command() -> list[str]:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 @dataclass
 class RunningServer:
-    """Server process and its URL."""
+    """Server process, its URL and the line that it printed when it was ready."""
 
     url: str
     process: "subprocess.Popen[str]"
     log: Path
+    ready_line: str = ""
 
     @property
     def port(self) -> int:
@@ -40,7 +41,7 @@ def running_server(folder: Path, verb: str, *arguments: str) -> Iterator[Running
         first = process.stdout.readline()
         assert first.startswith(verb.capitalize()), log.read_text()
         try:
-            yield RunningServer(next(word for word in first.split() if ":" in word), process, log)
+            yield RunningServer(next(word for word in first.split() if ":" in word), process, log, first)
         finally:
             if process.poll() is None:
                 process.kill()

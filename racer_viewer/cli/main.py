@@ -14,7 +14,7 @@ from typing import Any
 from racer_viewer import __version__
 from racer_viewer.cli import window
 from racer_viewer.cli.options import LazyParser
-from racer_viewer.runtime import LEARNERS, training_install_hint
+from racer_viewer.runtime import LEARNERS, foreign_environment, training_install_hint
 
 VERBS = (
     "tracks", "play", "watch", "replay", "train", "learn", "tune", "evaluate", "export", "bridge", "stdio", "games",
@@ -31,9 +31,11 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one line on stderr and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    options = build_parser(_named_verbs(arguments)).parse_args(arguments)
     warnings.showwarning = _show_warning
     try:
+        options = build_parser(_named_verbs(arguments)).parse_args(arguments)
+        if problem := foreign_environment():
+            return _fail(problem)
         code: int = options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -42,13 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         return _fail(error)
-    except ModuleNotFoundError as error:
-        if error.name not in LEARNERS:
-            raise
-        return _fail(training_install_hint())
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
+        if problem := foreign_environment(import_failed=isinstance(error, ImportError)):
+            return _fail(problem)
+        if isinstance(error, ModuleNotFoundError) and error.name in LEARNERS:
+            return _fail(training_install_hint())
         from racer_env.errors import RacerError  # slow to import; not needed to open the window
 
         if not isinstance(error, RacerError):

@@ -3,6 +3,8 @@
 import base64
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +63,58 @@ def test_a_client_that_names_the_server_itself_as_its_origin_is_let_in(bridge: R
 def test_a_client_without_an_origin_is_let_in(bridge: RunningBridge) -> None:
     with plain_client(bridge.url, suppress_origin=True) as client:
         client.reset()
+
+
+@pytest.fixture(scope="module")
+def open_to_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBridge]:
+    """Server that pages of three origins may use."""
+    allowed = ("http://localhost:3000", "https://play.example/", "http://Named.example")
+    options = [word for origin in allowed for word in ("--allow-origin", origin)]
+    with running_bridge(tmp_path_factory.mktemp("pages"), *options) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://localhost:3000", "https://play.example", "https://play.example:443", "http://named.example"]
+)
+def test_a_page_of_an_allowed_origin_is_let_in(open_to_pages: RunningBridge, origin: str) -> None:
+    with plain_client(open_to_pages.url, origin=origin) as client:
+        client.reset()
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://localhost:3001", "https://localhost:3000", "http://127.0.0.1:3000", "http://localhost", "null", "",
+        "http://play.example", "https://play.example:444", "https://play.example.evil.example", "http://x@localhost:3000",
+        "https://evil.example", "http://[", "http://localhost:x", "localhost:3000", "http://named.example:81",
+    ],
+)  # fmt: skip
+def test_a_page_of_another_origin_than_the_allowed_ones_is_refused(open_to_pages: RunningBridge, origin: str) -> None:
+    assert status(open_to_pages, Origin=origin) == 403
+
+
+def test_the_origin_of_the_server_itself_stays_allowed(open_to_pages: RunningBridge) -> None:
+    host = f"127.0.0.1:{open_to_pages.port}"
+    assert status(open_to_pages, Origin=f"http://{host}", Host=host) == 101
+    assert status(open_to_pages) == 101
+
+
+def test_an_allowed_origin_does_not_replace_the_token(tmp_path: Path) -> None:
+    page = "http://localhost:3000"
+    with running_bridge(tmp_path, "--token", "secret", "--allow-origin", page) as bridge:
+        assert status(bridge, Origin=page) == 401
+        assert status(bridge, "/?token=secret", Origin=page) == 101
+
+
+@pytest.mark.parametrize(
+    "origin", ["*", "null", "localhost:3000", "http://", "http://a/page", "http://u@a", "http://a:x"]
+)
+def test_an_origin_that_is_none_is_a_mistake_of_the_command_line(tmp_path: Path, origin: str) -> None:
+    command = [sys.executable, "-P", "-m", "racer_viewer", "bridge", "--port", "0", "--allow-origin", origin]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2
+    assert result.stderr == f"racer-viewer: an origin is written as http://localhost:3000, not {origin!r}\n"
 
 
 @pytest.mark.parametrize("target", ["/other", "//", "/index.html", "/..", "*", "/%2e", "http://127.0.0.1/x", "//["])

@@ -160,8 +160,8 @@ def test_the_refusal_of_an_unknown_track_lists_the_known_ones(client: PlainClien
     "setting",
     [
         {"trackId": 1}, {"trackId": ["track-01", 2]}, {"trackId": {}}, {"config": []}, {"config": "fast"},
-        {"config": {"weights": {"progres": 1.0}}}, {"config": {"weights": {"progress": "1"}}},
-        {"config": {"weights": {"progress": True}}}, {"config": {"episode": {"maxSteps": 0}}},
+        {"config": {"weights": []}}, {"config": {"weights": {"progress": "1"}}},
+        {"config": {"weights": {"progress": True}}}, {"config": {"episode": {"maxSteps": -1}}},
         {"config": {"episode": {"maxSteps": 1.5}}}, {"seed": 1.5}, {"seed": "1"}, {"seed": True},
         {"telemetry": 1}, {"start": 5}, {"start": {"arc": 2}}, {"start": {"where": 0}}, {"start": {"arc": [1, 0]}},
         {"trackIds": []}, {"trackIds": ["track-01"] * 65},
@@ -238,8 +238,10 @@ def test_telemetry_comes_with_every_reply_when_it_was_asked_for_and_only_then(cl
     assert car["stepCount"] == 1
     assert len(car["rays"]) == 9
     assert (car["x"], car["y"]) != (reset["telemetry"]["x"], reset["telemetry"]["y"])
-    assert "telemetry" in client.reset()
     assert "telemetry" not in client.reset(telemetry=False)
+    assert "telemetry" not in client.step()
+    assert "telemetry" in client.reset(telemetry=True)
+    assert "telemetry" not in client.reset()
     assert "telemetry" not in client.step()
 
 
@@ -248,7 +250,7 @@ def test_start_and_seed_determine_the_position_of_the_car(bridge: RunningBridge)
         first = one.reset(start=ANYWHERE, seed=7)
         assert first == other.reset(start=ANYWHERE, seed=7)
         assert first != other.reset(start=ANYWHERE, seed=8)
-        assert one.reset() != first, "without a seed the next start is drawn"
+        assert one.reset(start=ANYWHERE) != first, "without a seed the next start is drawn"
         halfway = one.reset(start={"arc": 0.5, "speed": 60.0}, telemetry=True)
         assert halfway["info"]["speed"] == 60.0
         assert halfway["telemetry"]["arc"] == pytest.approx(0.5 * load_circuit("track-01").length)
@@ -374,6 +376,31 @@ def test_a_mask_resets_some_cars_and_leaves_the_others(client: PlainClient) -> N
     binary_reply(client, batch_step(*[GENTLY] * 3))
     reply = binary_reply(client, {"type": "batch_reset", "numCars": CARS, "mask": [True, False, True]})
     assert struct.unpack_from(RESULT, reply, 16)[33:36] == (0, 1, 0)
+
+
+def test_a_batch_reset_without_a_mask_depends_on_nothing_that_came_before(bridge: RunningBridge) -> None:
+    settings = {"numCars": CARS, "trackIds": ["track-02"], "config": {"episode": {"maxSteps": 1}}}
+    with plain_client(bridge.url) as fresh, plain_client(bridge.url) as used:
+        binary_reply(used, {"type": "batch_reset", **settings, "start": ANYWHERE})
+        binary_reply(used, batch_step(*[GENTLY] * CARS))
+        default = binary_reply(fresh, {"type": "batch_reset"})
+        assert binary_reply(used, {"type": "batch_reset"}) == default
+        assert struct.unpack_from(HEADER, default)[3] == 1, "one car"
+        for _ in range(3):
+            assert binary_reply(used, batch_step(GENTLY)) == binary_reply(fresh, batch_step(GENTLY))
+
+
+def test_a_mask_continues_the_batch_whose_fields_need_not_be_repeated(client: PlainClient) -> None:
+    config = {"episode": {"maxSteps": 2}}
+    start = binary_reply(client, {"type": "batch_reset", "numCars": CARS, "trackId": "track-02", "config": config})
+    client.reset(trackId="track-03")
+    binary_reply(client, batch_step(*[GENTLY] * CARS))
+    reply = binary_reply(client, {"type": "batch_reset", "mask": [True, False, True]})
+    values = struct.unpack_from(RESULT, reply, 16)
+    assert values[33:36] == (0, 1, 0)
+    assert values[39:53] == struct.unpack_from(RESULT, start, 16)[39:53], "the same circuit"
+    values = struct.unpack_from(RESULT, binary_reply(client, batch_step(*[GENTLY] * CARS)), 16)
+    assert values[84:87] == (False, True, False), "the same limit"
 
 
 def test_the_seeds_of_a_batch_determine_the_positions_of_its_cars(client: PlainClient) -> None:

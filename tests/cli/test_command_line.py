@@ -15,6 +15,8 @@ from racer_viewer.cli.main import build_parser
 from racer_viewer.cli.run_options import NO_OPTION, run_config, settings
 from racer_viewer.training.config import RunConfig, preset
 
+ROOT = Path(__file__).parents[2]
+
 
 def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "racer_viewer", *arguments]
@@ -121,6 +123,58 @@ def test_without_what_learning_needs_one_line_says_what_to_install(command: str,
     assert result.stderr.splitlines() == [
         'racer-viewer: Training needs more packages: pip install "racer-viewer[train]"'
     ]
+
+
+FOREIGN = {
+    "an empty package": {"racer_env/__init__.py": ""},
+    "a package of the existing project": {
+        "racer_env/__init__.py": "from .env import RacerEnv",
+        "racer_env/env.py": "class RacerEnv: pass",
+        "racer_env/bridge.py": "",
+    },
+    "a package that cannot be imported": {"racer_env/__init__.py": "raise AttributeError('registration')"},
+    "a module": {"racer_env.py": "import surely_not_installed"},
+    "an old version of ours": {
+        "racer_env/__init__.py": "", "racer_env/errors.py": "class RacerError(Exception): pass",
+        "racer_env/engine/__init__.py": "",
+    },
+}  # fmt: skip
+"""Packages named racer_env that are not the one this program needs."""
+
+
+@pytest.mark.parametrize("files", FOREIGN.values(), ids=FOREIGN.keys())
+@pytest.mark.parametrize("command", ["tracks", "bridge --port 0", "train --settings"])
+def test_another_package_named_racer_env_is_one_line_with_its_path(
+    tmp_path: Path, files: dict[str, str], command: str
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
+    call = [sys.executable, "-m", "racer_viewer", *command.split()]
+    result = subprocess.run(call, capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path)
+    assert result.returncode == 2
+    [line] = result.stderr.splitlines()
+    found = tmp_path / next(iter(files)).split("/")[0]
+    assert line.startswith(f"racer-viewer: {found} is another package named racer_env")
+    assert f"remove {tmp_path} from PYTHONPATH" in line
+    assert result.stdout == ""
+
+
+def test_the_menu_is_not_opened_with_another_package_named_racer_env(tmp_path: Path) -> None:
+    (tmp_path / "racer_env.py").touch()
+    environment = {**os.environ, "SDL_VIDEODRIVER": "dummy", "PYTHONPATH": str(ROOT)}
+    call = [sys.executable, "-m", "racer_viewer", "--data-dir", str(tmp_path / "data")]
+    result = subprocess.run(call, capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "is another package named racer_env" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_folder_named_racer_env_without_code_is_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / "racer_env").mkdir()
+    result = call("tracks", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 EXAMPLES = {

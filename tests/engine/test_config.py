@@ -7,6 +7,7 @@ import pytest
 
 from racer_env.engine import Config, Simulation, load_circuit, load_config, parse_config
 from racer_env.engine.circuits import assets_folder
+from racer_env.engine.config import UnknownKey
 from racer_env.errors import ConfigError
 
 
@@ -41,7 +42,7 @@ def test_json_of_a_config_reads_back_the_same() -> None:
         ({"weights": {"progress": 10**400}}, "config.weights.progress must be finite"),
         ({"episode": {"maxSteps": float("inf")}}, "config.episode.maxSteps must be finite"),
         ({"episode": {"maxSteps": 1.5}}, "maxSteps"),
-        ({"episode": {"maxSteps": 0}}, "Expected `int` >= 1 - at `$.episode.maxSteps`"),
+        ({"episode": {"maxSteps": -1}}, "Expected `int` >= 0 - at `$.episode.maxSteps`"),
         ({"episode": {"maxSteps": 10**30}}, "maxSteps"),
         ({"weights": []}, "config.weights must be an object"),
         ([1], "config must be an object"),
@@ -54,6 +55,27 @@ def test_a_wrong_config_names_the_key(content: object, message: str) -> None:
         parse_config(content)  # type: ignore[arg-type]
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_whole_numbers_may_be_written_as_floats() -> None:
+    limits = parse_config('{"episode": {"maxSteps": 1e3, "stillnessTimeoutTicks": 60.0}}').episode
+    assert (limits.max_steps, limits.stillness_timeout_ticks) == (1000, 60)
+    assert type(limits.max_steps) is int
+
+
+def test_limits_of_0_end_an_episode_in_its_first_tick() -> None:
+    for limit in ("maxSteps", "stillnessTimeoutTicks"):
+        simulation = Simulation(load_circuit("track-01"), 1, {"episode": {limit: 0}})
+        result = simulation.step([[0, 1, 0]])
+        assert (bool(result.truncated[0]), bool(result.terminated[0])) == (limit == "maxSteps", limit != "maxSteps")
+
+
+def test_unknown_keys_can_be_collected_instead() -> None:
+    unknown: list[UnknownKey] = []
+    config = parse_config({"ppo": 1, "weights": {"progres": "x", "speedBonus": 0.5}}, unknown)
+    assert config == parse_config({"weights": {"speedBonus": 0.5}})
+    assert [(key.place, key.key) for key in unknown] == [("config", "ppo"), ("config.weights", "progres")]
+    assert str(unknown[1]) == "config.weights: unknown key 'progres'; did you mean progress?"
 
 
 def test_a_config_file_is_read_and_named_in_errors(tmp_path: Path) -> None:

@@ -97,7 +97,10 @@ def film_agent(agent: Agent, circuit: str, path: Path) -> LapFilm:
     if context.warmup.problem:
         raise FilmError(context.warmup.problem)
     setup = RaceSetup(circuit, (Entrant(agent.name, context.theme.palette.player, agent),))
-    screen = WatchScreen(context, setup, open_drive(setup, threaded=False))
+    try:
+        screen = WatchScreen(context, setup, open_drive(setup, threaded=False))
+    except RacerError as error:
+        raise FilmError(str(error)) from error
     context.push(screen)
     view = screen.view
     try:

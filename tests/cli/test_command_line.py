@@ -114,11 +114,20 @@ raise SystemExit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("command", ["train --headless --timesteps 100", "export champion --zip here.zip"])
-def test_without_what_learning_needs_one_line_says_what_to_install(command: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "RACER_DATA_DIR": str(tmp_path)}
+def run_without_torch(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "RACER_DATA_DIR": str(folder)}
     call = [sys.executable, "-c", WITHOUT_TORCH, *command.split()]
-    result = subprocess.run(call, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
+    return subprocess.run(call, capture_output=True, text=True, timeout=120, cwd=folder, env=environment)
+
+
+def test_models_are_exported_without_torch(tmp_path: Path) -> None:
+    for target in ("--zip copy.zip", "--folded folded.zip", "--onnx exported"):
+        result = run_without_torch(f"export champion {target}", tmp_path)
+        assert result.returncode == 0, result.stderr
+
+
+def test_without_what_learning_needs_one_line_says_what_to_install(tmp_path: Path) -> None:
+    result = run_without_torch("train --headless --timesteps 100", tmp_path)
     assert result.returncode == 2
     assert result.stderr.splitlines() == [
         'racer-viewer: Training needs more packages: pip install "racer-viewer[train]"'

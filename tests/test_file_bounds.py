@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent, load_stats, models_folder
 from racer_viewer.agents.pickle_writer import write_zip
@@ -23,7 +24,8 @@ from tests.agents.zips import pack, unpack
 
 MAX_SECONDS, MAX_MIB = 2.0, 300.0
 LOADERS: dict[str, Callable[[Path], Any]] = {
-    ".zip": load_agent, ".npz": load_stats, ".pkl": load_stats, ".json": load_run_config, ".onnx": load_agent
+    ".zip": load_agent, ".npz": load_stats, ".pkl": load_stats, ".json": load_run_config, ".onnx": load_agent,
+    ".circuit": load_circuit,
 }  # fmt: skip
 
 
@@ -92,11 +94,24 @@ def large_graph(path: Path) -> None:
     path.write_bytes(b"\x3a\x04\x0a\x00\x0a\x00" * (8 * 2**20))
 
 
+def folded_road(path: Path) -> None:
+    """Write 1,000 control points on top of each other: each part of the road crosses all others."""
+    points = [[9.0 if number % 2 else -9.0, 0.01 * number, 20.0] for number in range(1000)]
+    path.write_text(json.dumps({"name": "Folded", "control_points": points}))
+
+
+def many_points(path: Path) -> None:
+    points = [[40.0 * np.cos(angle), 40.0 * np.sin(angle), 20.0] for angle in np.linspace(0.0, 6.0, 5000)]
+    path.write_text(json.dumps({"name": "Many", "control_points": points}))
+
+
 HOSTILE = [
     (".npz", large_statistics), (".npz", nested_members), (".npz", large_file), (".pkl", many_instructions),
     (".pkl", many_marks), (".pkl", large_file), (".zip", large_description), (".zip", wide_description),
     (".zip", deep_description), (".zip", large_file), (".zip", infinite_steps), (".json", deep_json),
     (".json", not_utf8), (".json", large_file), (".onnx", large_graph), (".onnx", large_file), (".onnx", deep_json),
+    (".circuit", folded_road), (".circuit", many_points), (".circuit", deep_json), (".circuit", not_utf8),
+    (".circuit", large_file),
 ]  # fmt: skip
 
 

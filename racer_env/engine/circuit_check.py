@@ -10,6 +10,7 @@ from racer_env.engine.walls import signed_area
 from racer_env.errors import CircuitError
 
 CAR_WIDTH = 2.0
+MAX_CONTROL_POINTS = 1000
 MAX_ROAD_WIDTH = 200.0
 MAX_COORDINATE = 1e6
 MAX_LAP_LENGTH = 20_000.0
@@ -18,9 +19,10 @@ CLEARANCE_STEP = 4.0
 """Distance between the centreline points that are checked for walls nearby [units]."""
 
 
-def check_track(track: Track) -> None:
-    """Raise a CircuitError that names the control point if a car cannot drive on this track."""
-    points = track.control_points
+def check_points(points: Floats) -> None:
+    """Raise a CircuitError for control points that cannot make a track; a cheap check before anything is built."""
+    if len(points) > MAX_CONTROL_POINTS:
+        raise CircuitError(f"a circuit has at most {MAX_CONTROL_POINTS} control points, not {len(points)}")
     for i, (x, y, half_width) in enumerate(points):
         if 2.0 * half_width <= CAR_WIDTH:
             raise CircuitError(
@@ -33,6 +35,14 @@ def check_track(track: Track) -> None:
             raise CircuitError(f"control point {i}: {x:g}, {y:g} is farther out than {MAX_COORDINATE:g}")
         if np.hypot(x - points[i - 1, 0], y - points[i - 1, 1]) < CAR_WIDTH:
             raise CircuitError(f"control point {i} is nearly the same as the one before it")
+    straight = float(np.hypot(*(points - np.roll(points, 1, axis=0))[:, :2].T).sum())
+    if straight > MAX_LAP_LENGTH:
+        raise CircuitError(f"the lap is over {straight:.0f} units long: at most {MAX_LAP_LENGTH:.0f}")
+
+
+def check_track(track: Track) -> None:
+    """Raise a CircuitError that names the control point if a car cannot drive on this track."""
+    check_points(track.control_points)
     if track.length > MAX_LAP_LENGTH:
         raise CircuitError(f"the lap is {track.length:.0f} units long: at most {MAX_LAP_LENGTH:.0f}")
     _check_walls_apart(track)

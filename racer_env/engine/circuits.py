@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
-from racer_env.engine.circuit_check import check_track
+from racer_env.engine.circuit_check import check_points, check_track
 from racer_env.engine.random_circuits import PREFIX, parse_random_name, random_control_points
 from racer_env.engine.track import DEFAULT_GATES, Track, build_track
 from racer_env.errors import CircuitError
@@ -23,6 +24,8 @@ def assets_folder() -> Path:
     return _PACKAGED if _PACKAGED.is_dir() else _IN_REPOSITORY
 
 
+MAX_FILE_BYTES = 256 * 2**10
+"""Maximum size of a circuit file [bytes]; 1,000 control points have 60 KiB."""
 ControlPoint = tuple[float, float, float]
 Seconds = Annotated[float, msgspec.Meta(gt=0.0)]
 
@@ -47,6 +50,7 @@ class Circuit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def build(self) -> Track:
         """Build and check the track. Raises a CircuitError that names the control point if it cannot be driven."""
+        check_points(np.array(self.control_points, np.float64).reshape(-1, 3))
         track = build_track(self.control_points, self.gates, self)
         check_track(track)
         return track
@@ -97,14 +101,17 @@ def build_named(name: str) -> Track:
 def read_circuit(path: Path) -> Circuit:
     """Read a circuit file. The id is the file name without its suffix."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise CircuitError(f"cannot read circuit {path}: {error.strerror or error}") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise CircuitError(f"{path.name} is larger than {MAX_FILE_BYTES // 2**10} KiB: it is not a circuit")
     try:
         circuit = msgspec.json.decode(content, type=Circuit)
     except msgspec.ValidationError as error:
         raise CircuitError(f"{path.name}: {error} (control points are counted from 0)") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CircuitError(f"{path.name} is not JSON: {error}") from None
     return msgspec.structs.replace(circuit, id=path.stem)
 

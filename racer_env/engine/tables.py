@@ -288,18 +288,20 @@ def _fill_jumps(frame: np.void, cells: NDArray[np.void]) -> None:
 
 
 def crossing_walls(tables: TrackTables) -> NDArray[np.int64]:
-    """Return the pairs of wall segments that cross each other, (k, 2). Only segments that share a cell can cross.
+    """Return pairs of wall segments that cross each other, (k, 2); none if no walls cross.
 
-    A car cannot drive where walls cross, and beams assume that they do not.
+    A car cannot drive where walls cross, and beams assume that they do not. Only segments that share a cell can cross;
+    the search ends with the first ones found, because there are very many where a road runs over itself.
     """
     cell, wall = tables.walls_through_cells()
-    pairs = [np.zeros((0, 2), np.int64)]
     apart = 1
     while apart < len(cell) and (together := cell[apart:] == cell[:-apart]).any():
         found = np.stack([wall[:-apart][together], wall[apart:][together]], axis=1).astype(np.int64)
-        pairs.append(found[_cross(tables.segments[found[:, 0]], tables.segments[found[:, 1]])])
+        crossing = found[_cross(tables.segments[found[:, 0]], tables.segments[found[:, 1]])]
+        if len(crossing):
+            return np.unique(crossing, axis=0)
         apart += 1
-    return np.unique(np.concatenate(pairs), axis=0)
+    return np.zeros((0, 2), np.int64)
 
 
 def _cross(a: NDArray[np.void], b: NDArray[np.void]) -> NDArray[np.bool_]:

@@ -12,12 +12,21 @@ if TYPE_CHECKING:
     from racer_env.env import DiscreteRacerEnv, RacerEnv
     from racer_env.games import RacingGameClient
     from racer_env.stdio import StdioClient, StdioEnv
-    from racer_env.vector import RacerVectorEnv
+    from racer_env.vector import DiscreteRacerVectorEnv, RacerVectorEnv
 
-__all__ = ["DiscreteRacerEnv", "RacerEnv", "RacerVectorEnv", "RacingGameClient", "StdioClient", "StdioEnv"]
+__all__ = [
+    "DiscreteRacerEnv",
+    "DiscreteRacerVectorEnv",
+    "RacerEnv",
+    "RacerVectorEnv",
+    "RacingGameClient",
+    "StdioClient",
+    "StdioEnv",
+]
 
 _MODULES = {
     "DiscreteRacerEnv": "racer_env.env",
+    "DiscreteRacerVectorEnv": "racer_env.vector",
     "RacerEnv": "racer_env.env",
     "RacerVectorEnv": "racer_env.vector",
     "RacingGameClient": "racer_env.games",
@@ -28,7 +37,11 @@ _MODULES = {
 gymnasium.register(
     "Racer-v0", entry_point="racer_env.env:RacerEnv", vector_entry_point="racer_env.vector:RacerVectorEnv"
 )
-gymnasium.register("RacerDiscrete-v0", entry_point="racer_env.env:DiscreteRacerEnv")
+gymnasium.register(
+    "RacerDiscrete-v0",
+    entry_point="racer_env.env:DiscreteRacerEnv",
+    vector_entry_point="racer_env.vector:DiscreteRacerVectorEnv",
+)
 
 
 def __getattr__(name: str) -> Any:

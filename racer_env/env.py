@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, NoReturn, Protocol, cast
@@ -21,6 +22,7 @@ from racer_env.bridge.interface import (
     CarRow,
     Info,
     Observations,
+    complete_reset_info,
 )
 from racer_env.bridge.shadow_car import ShadowCar, ShadowedClient
 from racer_env.engine import TICKS_PER_SECOND, Config, Start, Track
@@ -39,6 +41,10 @@ DISCRETE_ACTIONS = np.array(
     np.float32,
 )
 """Actions of `DiscreteRacerEnv`: left, straight or right, each with full throttle, no pedal or full brake."""
+
+
+KEYS = ("w", "a", "s", "d")
+"""Keys of `RacerEnv.get_keys_to_action`: throttle, left, brake, right."""
 
 
 class EnvClosedError(RacerError, gymnasium.error.ClosedEnvironmentError):
@@ -158,17 +164,21 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(2**62))
         scenario = changed_scenario(self._scenario, options)
-        result = self._bridge.reset(scenario, seed)
+        observation, info = self._bridge.reset(scenario, seed)
         self._scenario, self._seeded = scenario, True
         if self.render_mode == "human":
             self._draw()
-        return result
+        return observation, complete_reset_info(info)
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observations, float, bool, bool, Info]:
         result = self._bridge.step(action)
         if self.render_mode == "human":
             self._draw()
         return result
+
+    def get_keys_to_action(self) -> dict[tuple[str, ...] | str, Any]:
+        """Return the action of every combination of the keys W, A, S and D, for `gymnasium.utils.play.play`."""
+        return {keys: DISCRETE_ACTIONS[action].copy() for keys, action in _actions_of_keys().items()}
 
     @property
     def track(self) -> Track:
@@ -234,3 +244,18 @@ class DiscreteRacerEnv(RacerEnv):
         if not self.action_space.contains(action):
             raise RacerError(f"an action is a whole number from 0 to {len(DISCRETE_ACTIONS) - 1}, not {action!r}")
         return super().step(DISCRETE_ACTIONS[action])
+
+    def get_keys_to_action(self) -> dict[tuple[str, ...] | str, Any]:
+        return _actions_of_keys()
+
+
+def _actions_of_keys() -> dict[tuple[str, ...] | str, Any]:
+    """Return the discrete action of every combination of `KEYS`; with throttle and brake, the car brakes.
+
+    No keys are an empty string: `play` refuses an empty tuple, and the action it has for unknown combinations is 0.
+    """
+    combinations = (keys for count in range(len(KEYS) + 1) for keys in itertools.combinations(KEYS, count))
+    return {
+        keys or "": 3 * (1 + ("d" in keys) - ("a" in keys)) + (2 if "s" in keys else 0 if "w" in keys else 1)
+        for keys in combinations
+    }

@@ -66,6 +66,10 @@ def open_bridge(url: str | None = None, token: str | None = None, telemetry: boo
     return ShadowedClient(client) if telemetry and not client.has_telemetry else client
 
 
-def open_batch(num_cars: int, url: str | None = None, token: str | None = None, threads: int = 1) -> Batch:
+def open_batch(
+    num_cars: int, url: str | None = None, token: str | None = None, threads: int = 1, auto_reset: bool = True
+) -> Batch:
     """Open a batch of cars, in this process or on a server."""
-    return EmbeddedBatch(num_cars, threads) if url is None else RemoteBatch(num_cars, url, token)
+    if url is None:
+        return EmbeddedBatch(num_cars, threads, auto_reset=auto_reset)
+    return RemoteBatch(num_cars, url, token, auto_reset=auto_reset)

@@ -275,7 +275,7 @@ def test_the_card_has_every_info_key_and_every_start() -> None:
     text = PAGES["environment"].text
     keys = [key for cells in table_rows(text, "Info")[1:] for key in re.findall(r"`(\w+)`", cells[0])]
     assert sorted(keys) == sorted(STEP_KEYS)
-    reset = re.findall(r"`(\w+)`", text.split("After a reset: ")[1].split(". After a step")[0])
+    reset = re.findall(r"`(\w+)`", text.split("replies of existing bridges (")[1].split(")")[0])
     assert tuple(reset) == RESET_KEYS
     starts = {
         cells[0].strip("`"): tuple(map(float, cells[2].split(" to ")))

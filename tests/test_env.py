@@ -1,5 +1,7 @@
 """RacerEnv: a Gymnasium environment that behaves the same over every bridge."""
 
+import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +105,20 @@ def test_random_starts_and_circuits_are_the_same_over_the_socket(tmp_path: Path)
         there.close()
 
 
+def test_a_reset_returns_the_info_keys_of_a_step(tmp_path: Path) -> None:
+    with running_bridge(tmp_path) as bridge, old_server() as server:
+        for url in (None, bridge.url, server.url):
+            env = RacerEnv(url)
+            _, at_reset = env.reset(seed=1)
+            info = env.step(np.float32([0, 1, 0]))[4]
+            assert list(at_reset) == list(info)
+            assert [type(value) for value in at_reset.values()] == [type(value) for value in info.values()]
+            assert {key: value for key, value in at_reset.items() if value} == {"lap": 1}
+            env.close()
+    _, info = RacerEnv(start={"speed": 50}).reset(seed=1)
+    assert info["speed"] == info["rawSpeed"] == 50.0
+
+
 @pytest.mark.slow
 def test_a_hundred_random_episodes_run_in_this_process_and_over_the_socket(tmp_path: Path) -> None:
     config = {"episode": {"maxSteps": 120, "stillnessTimeoutTicks": 60}}
@@ -139,6 +155,56 @@ def test_options_of_a_reset_hold_from_that_episode_on() -> None:
         assert observation[12] == pytest.approx(0.5, abs=1e-3)
     env.reset(options={"config": {"weights": {"progress": 0.0, "speedBonus": 1.0}}, "start": Start()})
     assert env.step(np.float32([0, 1, 0]))[4]["progress"] == 0.0
+
+
+def test_every_combination_of_keys_is_an_action() -> None:
+    continuous, discrete = RacerEnv(), DiscreteRacerEnv()
+    keys, numbers = continuous.get_keys_to_action(), discrete.get_keys_to_action()
+    assert keys.keys() == numbers.keys()
+    assert len(keys) == 2**4
+    assert all(continuous.action_space.contains(action) for action in keys.values())
+    assert all(DISCRETE_ACTIONS[numbers[held]].tolist() == keys[held].tolist() for held in keys)
+    assert keys[("w", "a")].tolist() == [-1, 1, 0]
+    assert keys[("s", "d")].tolist() == [1, 0, 1]
+    assert keys[("w", "a", "s", "d")].tolist() == [0, 0, 1]
+    assert keys[""].tolist() == [0, 0, 0]
+
+
+PLAY = """
+import gymnasium, numpy, pygame, racer_env
+from gymnasium.utils.play import play
+
+def press(kind, key):
+    pygame.event.post(pygame.event.Event(kind, key=key))
+
+def after_step(before, after, action, reward, terminated, truncated, info):
+    actions.append(numpy.asarray(action).tolist())
+    if len(actions) == 3:
+        press(pygame.KEYDOWN, pygame.K_w)
+    if len(actions) == 6:
+        press(pygame.KEYDOWN, pygame.K_d)
+    if len(actions) == 9:
+        press(pygame.KEYUP, pygame.K_w)
+        press(pygame.KEYUP, pygame.K_d)
+    if len(actions) == 12:
+        press(pygame.KEYDOWN, pygame.K_ESCAPE)
+
+for name in ("Racer-v0", "RacerDiscrete-v0"):
+    actions = []
+    play(gymnasium.make(name, render_mode="rgb_array"), callback=after_step)
+    print(actions)
+"""
+
+
+def test_play_of_gymnasium_drives_with_the_keys() -> None:
+    environment = {**os.environ, "SDL_VIDEODRIVER": "dummy", "PYGAME_HIDE_SUPPORT_PROMPT": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", PLAY], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    continuous, discrete = map(ast.literal_eval, run.stdout.splitlines())
+    assert continuous == [[0, 0, 0]] * 3 + [[0, 1, 0]] * 3 + [[1, 1, 0]] * 3 + [[0, 0, 0]] * 3
+    assert discrete == [4] * 3 + [3] * 3 + [6] * 3 + [4] * 3
 
 
 def test_errors_name_what_is_wrong() -> None:

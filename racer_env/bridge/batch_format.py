@@ -198,10 +198,14 @@ Cell = tuple[int, int]
 
 
 class BatchContract(Contract):
-    """Ranges of the values of N cars, and rules between one result and the next."""
+    """Ranges of the values of N cars, and rules between one result and the next.
 
-    def __init__(self) -> None:
+    auto_reset: whether a car whose episode ends starts the next one within the same step.
+    """
+
+    def __init__(self, auto_reset: bool = True) -> None:
         super().__init__(OBSERVATION_LOW, OBSERVATION_HIGH)
+        self._auto_reset = auto_reset
         self._last: CarColumns | None = None
 
     def reset(self, step: BatchStep, mask: Bools | None) -> BatchStep:
@@ -229,14 +233,16 @@ class BatchContract(Contract):
         return step
 
     def _check_ends(self, step: BatchStep, over: Bools, last: CarColumns) -> None:
-        """Check the final values of cars that ended, their new start, and the counters of all other cars."""
+        """Check the final values of cars that ended, their new start if they have one, and all other counters."""
         ended, others = step.ended, np.flatnonzero(~over)
         if not np.array_equal(np.flatnonzero(over), ended):
             raise ContractError(_WRONG_ENDS)
         self._check_values(step, step.final_observations, step.final_cars, "final ")
         _check_moves(last.rows(ended), step.final_cars)
-        if step.cars.step_count[ended].any():
+        if self._auto_reset and step.cars.step_count[ended].any():
             raise ContractError("step_count: 0 expected for a car that started its next episode")
+        if not self._auto_reset:
+            _check_moves(last.rows(ended), step.cars.rows(ended))
         _check_moves(last.rows(others), step.cars.rows(others))
 
     def _check_values(self, step: BatchStep, observations: Observations, cars: CarColumns, which: str = "") -> None:

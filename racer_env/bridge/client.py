@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import ArrayLike, NDArray
 
 from racer_env.bridge.batch_format import BatchContract, encode_step
@@ -143,22 +144,40 @@ class BridgeClient:
 
 
 class RemoteBatch:
-    """N cars on a bridge server; one round trip steps all of them."""
+    """N cars on a bridge server; one round trip steps all of them.
 
-    def __init__(self, num_cars: int, url: str = DEFAULT_URL, token: str | None = None, **timeouts: float) -> None:
+    auto_reset: whether a car whose episode ends starts the next one within the same step.
+    """
+
+    def __init__(
+        self,
+        num_cars: int,
+        url: str = DEFAULT_URL,
+        token: str | None = None,
+        *,
+        auto_reset: bool = True,
+        **timeouts: float,
+    ) -> None:
         self.num_cars = num_cars
+        self.auto_reset = auto_reset
         self.connection = ClientConnection(url, token, **timeouts)
         try:
             self.connection.require("batch", "a vector environment")
+            if not auto_reset:
+                self.connection.require("autoReset", "an autoreset mode other than SameStep")
         except BridgeError:
             self.connection.close()
             raise
-        self._contract = BatchContract()
+        self._contract = BatchContract(auto_reset)
         self._scenario: Scenario | None = None
 
     @property
     def cars(self) -> NDArray[np.void]:
         raise BridgeError("the binary batch carries no positions: use a RacerEnv with a render_mode, or a local batch")
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        raise BridgeError("the binary batch carries no tracks: use a RacerEnv with a render_mode, or a local batch")
 
     def reset(
         self,
@@ -177,6 +196,7 @@ class RemoteBatch:
             seed=seeds if isinstance(seeds, int) else None,
             seeds=list(seeds) if several else None,  # type: ignore[arg-type]
             mask=None if mask is None else np.asarray(mask, np.bool_).tolist(),
+            auto_reset=UNSET if self.auto_reset else False,
         )
         result = self.connection.request_batch(request, self.num_cars, lambda step: self._contract.reset(step, mask))
         self._scenario = scenario

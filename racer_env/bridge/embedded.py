@@ -155,13 +155,17 @@ class EmbeddedBridge:
 
 
 class EmbeddedBatch:
-    """N cars of one simulation; a car whose episode ends starts the next one within the same step.
+    """N cars of one simulation.
 
+    auto_reset: whether a car whose episode ends starts the next one within the same step.
     simulation: None before the first reset and after close().
     """
 
-    def __init__(self, num_cars: int, threads: int = 1, find_track: FindTrack = load_circuit) -> None:
+    def __init__(
+        self, num_cars: int, threads: int = 1, find_track: FindTrack = load_circuit, *, auto_reset: bool = True
+    ) -> None:
         self.num_cars = num_cars
+        self.auto_reset = auto_reset
         self._threads = threads
         self._find_track = find_track
         self._scenario: Scenario | None = None
@@ -172,6 +176,12 @@ class EmbeddedBatch:
         if self.simulation is None:
             raise RacerError(NOT_STARTED)
         return copy_rows(self.simulation.cars)
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        if self.simulation is None:
+            raise RacerError(NOT_STARTED)
+        return self.simulation.tracks
 
     def reset(
         self,
@@ -205,7 +215,7 @@ class EmbeddedBatch:
                 tracks,
                 self.num_cars,
                 scenario.config,
-                auto_reset=True,
+                auto_reset=self.auto_reset,
                 redraw=scenario.redraw,
                 start=scenario.start,
                 threads=self._threads,
@@ -214,9 +224,11 @@ class EmbeddedBatch:
                 self.simulation.cars.random = before.cars.random
                 before.close()
             self._columns = _columns(self.simulation.cars)
-            self._final_columns = _columns(self.simulation.result.final_cars)
+            result = self.simulation.result
+            self._final_columns = _columns(result.final_cars) if self.auto_reset else self._columns
+            self._final_observations = result.final_observations if self.auto_reset else result.observations
             self._no_final_columns = self._final_columns.rows(self.simulation.ended)
-            self._no_final_observations = self.simulation.result.final_observations[:0]
+            self._no_final_observations = self._final_observations[:0]
         self._scenario = scenario
         return self.simulation
 
@@ -231,7 +243,7 @@ class EmbeddedBatch:
             result.finished_lap_ticks,
             self._columns,
             ended,
-            result.final_observations[ended] if len(ended) else self._no_final_observations,
+            self._final_observations[ended] if len(ended) else self._no_final_observations,
             self._final_columns.rows(ended) if len(ended) else self._no_final_columns,
         )
 

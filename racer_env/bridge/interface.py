@@ -93,9 +93,9 @@ class CarColumns:
 class BatchStep:
     """Result of one tick of N cars. The next step may overwrite the arrays: copy what must stay.
 
-    A car whose episode ended has already started the next one: `observations` and `cars` show the new episode, and
-    `final_observations` and `final_cars` the end of the old one, with one row for each car number in `ended`.
-    Rewards, components, flags and finished laps always belong to the tick itself.
+    `final_observations` and `final_cars` have one row for each car number in `ended`: the end of its episode. With
+    auto-reset, these cars have already started the next one, which `observations` and `cars` show. Rewards,
+    components, flags and finished laps always belong to the tick itself.
     """
 
     observations: Observations
@@ -133,11 +133,20 @@ class Bridge(Protocol):
 
 
 class Batch(Protocol):
-    """N cars of a local or remote simulation, stepped together; a car whose episode ends starts the next one."""
+    """N cars of a local or remote simulation, stepped together.
+
+    With auto-reset, a car whose episode ends starts the next one within the same step; without it, it drives on until
+    it is reset.
+    """
 
     @property
     def cars(self) -> NDArray[np.void]:
         """Copy of the rows (N,) of `racer_env.engine.CAR`. Only a local batch has them."""
+        ...
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """Tracks by the number in the rows' column `track`. Only a local batch has them."""
         ...
 
     def reset(
@@ -161,6 +170,16 @@ def copy_rows(rows: Any) -> NDArray[np.void]:
 
 def reset_info(speed: float, lap: int, checkpoint: int, step_count: int) -> Info:
     return {"tick": step_count, "speed": speed, "lap": lap, "checkpoint": checkpoint, "stepCount": step_count}
+
+
+def complete_reset_info(info: Info) -> Info:
+    """Return the info of a reset with all keys of a step. `speed` remains the car's speed, as the protocol has it."""
+    return {**_NOTHING_HAPPENED, **info, "rawSpeed": info["speed"]}
+
+
+_NOTHING_HAPPENED: Info = {
+    **dict.fromkeys(STEP_KEYS, 0), **dict.fromkeys(COMPONENT_KEYS, 0.0), "rawSpeed": 0.0, "wallContact": False
+}  # fmt: skip
 
 
 def set_step_columns(row: CarRow, action: ArrayLike, step: CarStep) -> None:

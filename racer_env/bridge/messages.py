@@ -94,11 +94,14 @@ class BatchResetRequest(ScenarioRequest, tag="batch_reset", frozen=True):
     """Start an episode of N cars, or of those in the mask; the reply is binary.
 
     A mask continues the batch: only then, fields left out keep their values.
+
+    auto_reset: whether a car whose episode ends starts the next one within the same step; True by default.
     """
 
     num_cars: int | msgspec.UnsetType = msgspec.UNSET
     seeds: list[int | None] | None = None
     mask: list[bool] | None = None
+    auto_reset: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class DescribeRequest(msgspec.Struct, tag="describe", tag_field="type", frozen=True):

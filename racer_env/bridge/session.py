@@ -48,7 +48,7 @@ from racer_env.engine.config import UnknownKey
 from racer_env.errors import BridgeError, RacerError
 
 PROTOCOL_VERSION = 1
-CAPABILITIES = ["batch", "seed", "start", "telemetry", "track", "trackIds"]
+CAPABILITIES = ["autoReset", "batch", "seed", "start", "telemetry", "track", "trackIds"]
 MAX_WARNINGS = 20
 """Maximum number of unknown config keys that a connection's warnings name."""
 JSON_WHITESPACE = b" \t\r\n"
@@ -200,13 +200,18 @@ class Session:
             raise BridgeError(f"numCars must be a whole number from 1 to {self._limits.cars}, not {short(cars)}")
         if request.seeds is not None and len(request.seeds) != cars:
             raise BridgeError(f"seeds must be one whole number or null for each of {cars} cars")
-        batch = self._batch if self._batch and self._batch.num_cars == cars else None
+        auto_reset = request.auto_reset
+        if auto_reset is UNSET:
+            auto_reset = continued.auto_reset if continued else True
+        batch = self._batch
+        if batch is not None and (batch.num_cars, batch.auto_reset) != (cars, auto_reset):
+            batch = None
         mask = _mask(request.mask, cars)
         if mask is not None and (batch is None or scenario != self._batch_scenario):
             raise BridgeError("mask: other cars, tracks, starts or configs need a reset of all cars")
         self._tracks.ready(scenario.tracks)
         if batch is None:
-            batch = EmbeddedBatch(cars, find_track=self._ready_track)
+            batch = EmbeddedBatch(cars, find_track=self._ready_track, auto_reset=auto_reset)
         result = batch.reset(scenario, request.seed if request.seeds is None else request.seeds, mask)
         self._batch, self._scenario, self._batch_scenario = batch, scenario, scenario
         self.counts.resets += 1

@@ -7,12 +7,22 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvStepReturn
 
-from racer_env.bridge.interface import COMPONENT_KEYS, STEP_KEYS, BatchStep, CarColumns, Info, Observations, reset_info
+from racer_env.bridge.interface import (
+    COMPONENT_KEYS,
+    STEP_KEYS,
+    BatchStep,
+    CarColumns,
+    Info,
+    Observations,
+    complete_reset_info,
+    reset_info,
+)
 from racer_env.engine import TICKS_PER_SECOND, Simulation
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
@@ -35,6 +45,8 @@ class SB3VecEnv(VecEnv):
     """
 
     def __init__(self, cars: RacerVectorEnv) -> None:
+        if cars.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
+            raise RacerError("stable-baselines3 needs cars that restart within the same step: leave out autoreset_mode")
         self.cars = cars
         self._last: BatchStep | None = None
         self._actions: NDArray[Any] | None = None
@@ -112,9 +124,9 @@ class SB3VecEnv(VecEnv):
 
     def _set_reset_infos(self, rows: Sequence[int], cars: CarColumns) -> None:
         for row in rows:
-            self.reset_infos[row] = reset_info(
-                cars.speed[row].item(), cars.lap[row].item(), cars.checkpoint[row].item(), cars.step_count[row].item()
-            )
+            speed, lap, checkpoint, steps = cars.speed[row], cars.lap[row], cars.checkpoint[row], cars.step_count[row]
+            info = reset_info(speed.item(), lap.item(), checkpoint.item(), steps.item())
+            self.reset_infos[row] = complete_reset_info(info)
 
 
 _COMPONENTS = {key: column for column, key in enumerate(COMPONENT_KEYS)}

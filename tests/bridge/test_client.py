@@ -280,6 +280,18 @@ def test_valid_batches_pass_validation_across_the_end_of_episodes() -> None:
     assert ended == 6
 
 
+def test_without_auto_reset_a_car_that_starts_again_by_itself_is_refused() -> None:
+    batch, contract = EmbeddedBatch(3, auto_reset=False), BatchContract(auto_reset=False)
+    contract.reset(copied(batch.reset(Scenario(config=parse_config({"episode": {"maxSteps": 2}})), 0)), None)
+    for _ in range(4):
+        step = copied(batch.step(np.ones((3, 3))))
+        contract.step(step)
+    step = copied(batch.step(np.ones((3, 3))))
+    step.cars.step_count[:] = 0
+    with pytest.raises(ContractError, match="step_count"):
+        contract.step(step)
+
+
 @pytest.mark.parametrize(
     ("column", "value", "named"),
     [

@@ -330,6 +330,21 @@ def test_a_batch_returns_the_end_of_an_episode_and_starts_the_next(client: Plain
     assert values[53:67] == struct.unpack_from(RESULT, start, 16)[53:67]
 
 
+def test_without_auto_reset_a_car_drives_on_after_its_episode_until_it_is_reset(client: PlainClient) -> None:
+    steps_at = slice(33, 36)
+    reset = {"type": "batch_reset", "numCars": CARS, "config": {"episode": {"maxSteps": 2}}, "autoReset": False}
+    binary_reply(client, reset)
+    for steps in (1, 2, 3):
+        reply = binary_reply(client, batch_step(*[GENTLY] * CARS))
+        assert struct.unpack_from(HEADER, reply)[-1] == (CARS if steps >= 2 else 0), "cars that have ended"
+        assert struct.unpack_from(RESULT, reply, 16)[steps_at] == (steps,) * CARS
+    reply = binary_reply(client, {"type": "batch_reset", "mask": [True, False, False]})
+    assert struct.unpack_from(RESULT, reply, 16)[steps_at] == (0, 3, 3)
+    reply = binary_reply(client, batch_step(*[GENTLY] * CARS))
+    assert struct.unpack_from(RESULT, reply, 16)[steps_at] == (1, 4, 4)
+    assert client.refusal({"type": "batch_reset", "mask": [True, False, False], "autoReset": True})
+
+
 @pytest.mark.parametrize(
     "message",
     [

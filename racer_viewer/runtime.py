@@ -72,10 +72,10 @@ def foreign_environment(import_failed: bool = False) -> str:
     """Return an error message if another package named `racer_env` comes first on the path, else an empty string.
 
     The package is found but not imported, because the window opens before it is needed. A package at another place
-    that has the expected files is accepted, unless an import has failed.
+    that has the expected files is accepted, unless an import has failed. The packaged app contains its own.
     """
     try:
-        spec = find_spec("racer_env")
+        spec = None if is_packaged() else find_spec("racer_env")
     except ValueError:  # a module without a specification was put in its place
         return ""
     if spec is None:

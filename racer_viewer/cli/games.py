@@ -90,8 +90,10 @@ def run(options: argparse.Namespace) -> int:
         prepare_engine()
     if options.render == "human":
         from racer_viewer.games.window import show
+        from racer_viewer.paths import data_folder
 
-        show(server, range(config.num_games) if options.render_all else range(1), _print_address)
+        game_ids = range(config.num_games) if options.render_all else range(1)
+        show(server, game_ids, _print_address, data_folder(options.data_dir))
     else:
         run_server(server, _print_address)
     return 0

@@ -8,12 +8,11 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from racer_viewer import __version__
 from racer_viewer.cli import window
-from racer_viewer.cli.options import LazyParser
+from racer_viewer.cli.options import LazyParser, add_data_folder
 from racer_viewer.runtime import LEARNERS, foreign_environment, training_install_hint
 
 VERBS = (
@@ -67,12 +66,7 @@ def build_parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"racer-viewer {__version__}")
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="folder for settings, records and replays (default: RACER_DATA_DIR, or the user's data folder)",
-    )
+    add_data_folder(parser)
     parser.set_defaults(run=window.run)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=LazyParser)
     for verb in verbs:

@@ -15,13 +15,14 @@ MIN_FILM_SIZE, MAX_FILM_SIZE = 64, 8192
 
 
 class LazyParser(argparse.ArgumentParser):
-    """A parser whose options are added when it is first used.
+    """A parser of a verb: it takes `--data-dir`, and adds further options when it is first used.
 
     Training options are generated from `RunConfig`, whose import takes half a second: opening the app must not pay it.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        add_data_folder(self, default=argparse.SUPPRESS)  # keep the value that was given before the verb
         self.add_later: Callable[[], None] | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -57,14 +58,15 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
-def add_data_folder(parser: argparse.ArgumentParser, content: str) -> None:
-    """Add `--data-dir` after the verb; it may also be given before the verb."""
+def add_data_folder(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add `--data-dir`, which every verb takes before and after its name."""
     parser.add_argument(
         "--data-dir",
         type=Path,
         metavar="DIR",
-        default=argparse.SUPPRESS,
-        help=f"folder for {content} (default: RACER_DATA_DIR, or the user's data folder)",
+        default=default,
+        help="folder for settings, records, replays and runs, if the command uses any "
+        "(default: RACER_DATA_DIR, or the user's data folder)",
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import Subparsers, add_bridge_options, add_circuit_option, add_data_folder
+from racer_viewer.cli.options import Subparsers, add_bridge_options, add_circuit_option
 from racer_viewer.cli.window import bridge_address, check_models, check_track, open_window
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "play", help="drive yourself", description="Drive yourself, against the clock, your ghost and agents."
     )
-    add_data_folder(parser, "settings, records and replays")
     add_circuit_option(parser)
     parser.add_argument(
         "--laps", type=_laps, metavar="N", help="laps to drive, 0 for no limit (default: the number used last)"

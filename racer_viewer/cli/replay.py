@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import Subparsers, add_data_folder, add_film_options, check_film_options
+from racer_viewer.cli.options import Subparsers, add_film_options, check_film_options
 from racer_viewer.cli.window import open_window
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ def add_parser(subparsers: Subparsers) -> None:
         help="show a saved replay",
         description="Show a saved replay; several replays are compared as ghosts.",
     )
-    add_data_folder(parser, "settings, records and replays")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .racer file")
     add_film_options(parser, "the whole replay")
     parser.set_defaults(run=run)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import Subparsers, add_data_folder, add_film_options, check_film_options, positive
+from racer_viewer.cli.options import Subparsers, add_film_options, check_film_options, positive
 from racer_viewer.cli.run_options import add_run_options, run_config, settings
 from racer_viewer.cli.window import open_window
 from racer_viewer.paths import data_folder, run_folder
@@ -64,7 +64,6 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="M",
         help="with --engine ray (default: --num-cars divided by the number of runners)",
     )
-    add_data_folder(parser, "runs")
     add_run_options(parser, own_name=True)
     parser.set_defaults(run=run)
 

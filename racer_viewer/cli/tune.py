@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import Subparsers, add_data_folder, positive
+from racer_viewer.cli.options import Subparsers, positive
 from racer_viewer.cli.run_options import add_run_options, run_config
 from racer_viewer.paths import atomic_write, data_folder, free_path
 from racer_viewer.runtime import command_hint
@@ -39,7 +39,6 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="N",
         help="train each trial as train --engine ray does, with N processes that drive (default: in one process)",
     )
-    add_data_folder(parser, "the results")
     add_run_options(parser)
     parser.set_defaults(run=run)
 

@@ -10,7 +10,6 @@ from racer_viewer.cli.options import (
     Subparsers,
     add_bridge_options,
     add_circuit_option,
-    add_data_folder,
     add_film_options,
     add_stats_option,
     check_film_options,
@@ -29,7 +28,6 @@ def add_parser(subparsers: Subparsers) -> None:
         help="watch agents drive",
         description="Watch trained agents drive, one or several against each other.",
     )
-    add_data_folder(parser, "settings, records and replays")
     parser.add_argument(
         "models",
         nargs="*",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from racer_viewer.app.window import App
     from racer_viewer.modes.screen import BridgeAddress
 
-NO_PYGAME_BANNER = "PYGAME_HIDE_SUPPORT_PROMPT"
 NO_DISPLAY = 2
 """Exit code where a window is needed and there is no display."""
 
@@ -43,7 +41,6 @@ def open_window(
         bridge: server whose cars are driven
         record: file to film the window to
     """
-    os.environ.setdefault(NO_PYGAME_BANNER, "1")
     from racer_viewer.app.window import App
     from racer_viewer.ui.display import NoDisplayError
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
 
 import pygame
@@ -20,7 +21,6 @@ from racer_env.games.worker_protocol import NEUTRAL, Action
 from racer_viewer.clock import FixedStepClock
 from racer_viewer.games.pictures import FRAME_RATE, DrawFeed, GamePicture, PictureFactory, min_image_interval
 from racer_viewer.modes.controls import SteeringInput
-from racer_viewer.paths import data_folder
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.ui.adapter import InputAdapter
 from racer_viewer.ui.bindings import key_name
@@ -303,10 +303,10 @@ def check_display() -> None:
         ) from None
 
 
-def show(server: GamesServer, game_ids: range, started: Callable[[ServerAddress], None]) -> None:
-    """Serve and show these games until the window is closed, or until SIGINT or SIGTERM."""
+def show(server: GamesServer, game_ids: range, started: Callable[[ServerAddress], None], data: Path) -> None:
+    """Serve and show these games until the window is closed, or until SIGINT or SIGTERM; `data` has the settings."""
     sys.setswitchinterval(SWITCH_INTERVAL)  # clients do not wait while the window draws
-    window = GamesWindow(server, game_ids, SettingsFile(data_folder()).load())
+    window = GamesWindow(server, game_ids, SettingsFile(data).load())
 
     def close_window() -> None:
         window.is_open = False

@@ -3,15 +3,17 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from racer_viewer.cli import main
-from racer_viewer.cli.main import build_parser
+from racer_viewer.cli.main import VERBS, build_parser
 from racer_viewer.cli.run_options import NO_OPTION, run_config, settings
 from racer_viewer.training.config import RunConfig, preset
 
@@ -184,6 +186,82 @@ def test_a_folder_named_racer_env_without_code_is_in_nobodys_way(tmp_path: Path)
     (tmp_path / "racer_env").mkdir()
     result = call("tracks", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+REQUIRED = {
+    "replay": ["lap.racer"], "learn": ["run"], "evaluate": ["champion"], "export": ["champion", "--zip", "mine.zip"],
+    "stdio": ["--env-id", "Racer-v0"], "bench": ["engine"],
+}  # fmt: skip
+"""Arguments without which a verb cannot be parsed."""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_takes_the_data_folder_before_and_after_its_name(verb: str) -> None:
+    required, parser = REQUIRED.get(verb, []), build_parser()
+    before, after = ["--data-dir", "before"], ["--data-dir", "after"]
+    for arguments, expected in (
+        ([*before, verb, *required], Path("before")),
+        ([verb, *required, *after], Path("after")),
+        ([verb, *after, *required], Path("after")),
+        ([*before, verb, *required, *after], Path("after")),
+        ([verb, *required], None),
+    ):
+        assert parser.parse_args(arguments).data_dir == expected, arguments
+
+
+def test_a_verb_without_files_of_its_own_accepts_the_data_folder(tmp_path: Path) -> None:
+    folder = ("--data-dir", str(tmp_path / "data"))
+    results = [call(*arguments) for arguments in ((*folder, "tracks", "track-01"), ("tracks", "track-01", *folder))]
+    assert [result.returncode for result in results] == [0, 0], results
+    assert results[0].stdout == results[1].stdout
+    assert not (tmp_path / "data").exists()
+
+
+JSON_COMMANDS = (
+    "evaluate champion --track track-01", "bench engine --quick", "bench bridge --steps 100 --warmup 5",
+    "bench train --rounds 1", "bench train --rounds 1 --preview", "bench render --seconds 0.3",
+    "bench start --rounds 1", "bench learn --seeds 1 --timesteps 500", "bench games --seconds 0.2", "selftest",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=() if command.startswith("evaluate") else (pytest.mark.slow, pytest.mark.timing))
+        for command in JSON_COMMANDS
+    ],
+)
+def test_with_json_the_output_is_json_and_nothing_else(command: str, tmp_path: Path) -> None:
+    if command.startswith("bench games"):
+        pytest.importorskip("Box2D")
+    environment = {**os.environ, "SDL_VIDEODRIVER": "dummy", "SDL_AUDIODRIVER": "dummy"}
+    environment.pop("PYGAME_HIDE_SUPPORT_PROMPT", None)
+    result = subprocess.run(
+        [sys.executable, "-m", "racer_viewer", *command.split(), "--json", "--data-dir", str(tmp_path)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        env=environment,
+    )
+    assert result.returncode in (0, 1), result.stderr  # 1: a target is missed, on a slow machine or in a short run
+
+    def refuse(constant: str) -> Any:
+        raise AssertionError(f"{constant} is not JSON")
+
+    assert json.loads(result.stdout, parse_constant=refuse)
+
+
+def test_every_verb_with_json_output_is_tested(capsys: pytest.CaptureFixture[str]) -> None:
+    def shown_help(*command: str) -> str:
+        with pytest.raises(SystemExit):
+            main([*command, "--help"])
+        return capsys.readouterr().out
+
+    subjects = re.findall(r"^    (\w+)  +", shown_help("bench").partition("subjects:")[2], re.MULTILINE)
+    assert len(subjects) >= 7
+    commands = [*((verb,) for verb in VERBS if verb != "bench"), *(("bench", subject) for subject in subjects)]
+    with_json = {" ".join(command) for command in commands if "--json" in shown_help(*command)}
+    assert with_json == {re.match(r"(bench )?\w+", command)[0] for command in JSON_COMMANDS}  # type: ignore[index]
 
 
 EXAMPLES = {

@@ -1,6 +1,7 @@
 """The window of a games server: its layout, and driving a game in it."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pygame
 import pytest
@@ -11,6 +12,7 @@ from racer_env.games.server import GamesServer
 from racer_env.games.supervisor import GamesConfig
 from racer_viewer.games.window import GamesWindow, ServerThread, tiles
 from racer_viewer.settings import Settings
+from tests.games.conftest import running_games
 from tests.processes import wait_for
 
 AREA = pygame.Rect(0, 26, 1280, 654)
@@ -88,3 +90,14 @@ def colours(window: GamesWindow) -> set[tuple[int, ...]]:
     surface = window.surface
     width, height = surface.get_size()
     return {tuple(surface.get_at((x, y)))[:3] for x in range(0, width, 7) for y in range(40, height - 80, 7)}
+
+
+@pytest.mark.slow
+def test_the_window_uses_the_settings_of_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "settings.json").write_text("damaged")
+    with running_games(tmp_path, "--game", "Racer-v0", "--render", "human", "--data-dir", str(data)) as games:
+        wait_for((data / "settings.damaged.json").is_file, "the settings are read")
+        assert games.end() == 0

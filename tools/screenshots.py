@@ -162,7 +162,7 @@ class ScreenshotTour:
         while train.run.steps < TRAINED_STEPS and train.is_live:
             self.frames(1)
             time.sleep(FRAME)
-        train.hide_keys()
+        train.view.hide_keys()
         self.frames(12)
         yield self.take("train")
         train.run.stop(discard=True)

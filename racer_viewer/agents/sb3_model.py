@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from racer_viewer.agents.archive import AgentError, shown
 from racer_viewer.agents.networks import ACTIVATIONS, Floats, Layer, Network
@@ -172,14 +173,19 @@ def _action_limits(space: Any) -> tuple[tuple[float, ...] | None, tuple[float, .
     return _numbers(fields.get("low")), _numbers(fields.get("high"))
 
 
-def _has_normalised_observations(entry: Any) -> bool:
-    """Return True if the last observations of training, a pickled array, are outside of the environment's limits."""
+def pickled_numbers(entry: Any) -> NDArray[np.float64] | None:
+    """Return the pickled array or number in an entry of a model's description; None if it is anything else."""
     try:
         pickle = base64.b64decode(_text(_mapping(entry).get(":serialized:")), validate=True)
-        observations = to_floats(read_pickle(pickle, ALLOWED_IN_ARRAYS)) if pickle else np.zeros(0)
+        return to_floats(read_pickle(pickle, ALLOWED_IN_ARRAYS)) if pickle else None
     except (AgentError, TypeError, ValueError, LookupError):
-        return False
-    return bool((np.abs(observations) > MAX_NORMAL_OBSERVATION).any())
+        return None
+
+
+def _has_normalised_observations(entry: Any) -> bool:
+    """Return True if the last observations of training, a pickled array, are outside of the environment's limits."""
+    observations = pickled_numbers(entry)
+    return observations is not None and bool((np.abs(observations) > MAX_NORMAL_OBSERVATION).any())
 
 
 def _numbers(text: Any) -> tuple[float, ...] | None:

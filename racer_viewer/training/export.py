@@ -18,13 +18,19 @@ from racer_env.errors import RacerError
 from racer_viewer.agents import Agent, load_agent, load_stats, save_stats
 from racer_viewer.agents.archive import Archive, read_file
 from racer_viewer.agents.load import DESCRIPTION, TENSORS
-from racer_viewer.agents.model_writer import ModelContent, new_optimiser, plain_settings, save_model
+from racer_viewer.agents.model_writer import SETTINGS, ModelContent, new_optimiser, plain_settings, save_model
 from racer_viewer.agents.networks import Floats
 from racer_viewer.agents.onnx_file import FLOAT, OnnxGraph, OnnxNode, OnnxPort, write_onnx
 from racer_viewer.agents.onnx_policy import INPUT, OUTPUT
 from racer_viewer.agents.pickles import PickledName, TensorFile
 from racer_viewer.agents.policies import ACTION_SIZE, OBSERVATION_SIZE, GaussianPolicy
-from racer_viewer.agents.sb3_model import MAX_DESCRIPTION_BYTES, ModelDescription, parse_fields, read_description
+from racer_viewer.agents.sb3_model import (
+    MAX_DESCRIPTION_BYTES,
+    ModelDescription,
+    parse_fields,
+    pickled_numbers,
+    read_description,
+)
 from racer_viewer.paths import atomic_write
 
 LEARNING_RATE, CLIP_RANGE = 3e-4, 0.2
@@ -71,7 +77,7 @@ def model_content(agent: Agent) -> ModelContent:
     data = archive.read(DESCRIPTION, MAX_DESCRIPTION_BYTES)
     fields, description = parse_fields(data), read_description(data)
     tensors = _unshared(_tensors(archive.read(TENSORS)))
-    settings = plain_settings(fields)
+    settings = _plain_settings(fields)
     rate = settings.setdefault("learning_rate", LEARNING_RATE)
     if description.algorithm == "PPO":
         settings.setdefault("clip_range", CLIP_RANGE)
@@ -90,6 +96,13 @@ def model_content(agent: Agent) -> ModelContent:
         action_limits=(agent.policy.box.low, agent.policy.box.high),
         stats=None if agent.info.stats_path is None else load_stats(agent.info.stats_path),
     )
+
+
+def _plain_settings(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a model's description; numbers that are pickled, such as TQC's target entropy, too."""
+    pickled = {name: pickled_numbers(fields[name]) for name in SETTINGS if isinstance(fields.get(name), dict)}
+    numbers = {name: number.item() for name, number in pickled.items() if number is not None and number.ndim == 0}
+    return plain_settings({**fields, **numbers})
 
 
 def _open(model: Path, target: Path, stats: Path | None) -> tuple[Agent, Path]:

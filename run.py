@@ -6,6 +6,7 @@ python run.py package      build the desktop app in dist; --lite builds one with
 python run.py docs         check the links of the documents and redraw their pictures; --check only checks
 python run.py ARGUMENTS    the same as `racer-viewer ARGUMENTS`
 python run.py --with ray … any of these with Ray, in .venv-ray from requirements-ray.lock; test runs only pytest then
+python run.py --with peers …  the same with rl_zoo3, sb3-contrib and minari, from requirements-peers.lock
 
 Python versions that are too old must be able to parse this file and print an error: use the syntax of Python 3.6.
 """
@@ -24,7 +25,7 @@ OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
 CTRL_C_GRACE = 30  # s; time for a program to save its work and exit after Ctrl-C
 
 ROOT = Path(__file__).resolve().parent
-EXTRAS = ("ray",)
+EXTRAS = ("peers", "ray")
 EXTRA = "".join(sys.argv[2:3]) if sys.argv[1:2] == ["--with"] else ""
 VENV = ROOT / "-".join(filter(None, (".venv", EXTRA)))
 LOCK = "-".join(filter(None, ("requirements", EXTRA))) + ".lock"

@@ -186,7 +186,7 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
     ),
 }
 FOR_OTHER_OBSERVATIONS = {"FilterObservation", "GrayscaleObservation", "ResizeObservation"}
-FOR_JAX = {"JaxToNumpy", "JaxToTorch"}
+FOR_JAX = {"JaxToNumpy", "JaxToTorch"}  # environments written in jax
 REQUIRED = {
     "ArrayConversion": "array_api_compat",
     "HumanRendering": "cv2",

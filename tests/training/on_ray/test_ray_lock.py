@@ -37,7 +37,7 @@ def test_run_py_says_what_it_can_be_with() -> None:
     for arguments in (["--with"], ["--with", "sun"]):
         run = subprocess.run([sys.executable, ROOT / "run.py", *arguments], capture_output=True, text=True)
         assert run.returncode == 2
-        assert run.stderr.splitlines() == ["run.py: --with needs one of: ray"]
+        assert run.stderr.splitlines() == ["run.py: --with needs one of: peers, ray"]
 
 
 def test_run_py_says_where_its_option_goes() -> None:

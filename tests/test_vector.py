@@ -3,7 +3,7 @@
 import gc
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,14 @@ from racer_env.env import EnvClosedError
 from racer_env.errors import ActionError, BridgeError, RacerError
 from tests.bridge.conftest import running_bridge
 from tests.bridge.old_server import old_server
+from tests.servers import RunningServer
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_bridge(tmp_path_factory.mktemp("bridge")) as server:
+        yield server
+
 
 CONFIG = {"episode": {"maxSteps": 40, "stillnessTimeoutTicks": 12}, "weights": {"speedBonus": 0.01}}
 
@@ -88,21 +96,20 @@ def drive_both(together: Any, singles: SyncVectorEnv, mode: AutoresetMode, draws
 @pytest.mark.parametrize("remote", [False, True])
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_results_are_bit_identical_to_those_of_gymnasium(
-    mode: AutoresetMode, remote: bool, redraw: bool, tmp_path: Path
+    mode: AutoresetMode, remote: bool, redraw: bool, bridge: RunningServer
 ) -> None:
     tracks = ["track-01", "track-03", "random:9"]
     singles = sync(7, tracks, redraw, mode)
-    with running_bridge(tmp_path) as bridge:
-        url = bridge.url if remote else None
-        together = RacerVectorEnv(
-            7, url, track_id=tracks, config=CONFIG, start=ANYWHERE, redraw=redraw, autoreset_mode=mode
-        )
-        assert together.metadata["autoreset_mode"] is mode
-        for number, seed in enumerate((4, [9, 8, 7, 6, 5, 4, 3])):
-            together.single_action_space.seed(number)
-            assert_same_results(together.reset(seed=seed), singles.reset(seed=seed))
-            assert drive_both(together, singles, mode, np.random.default_rng(number)) > 3
-        together.close()
+    url = bridge.url if remote else None
+    together = RacerVectorEnv(
+        7, url, track_id=tracks, config=CONFIG, start=ANYWHERE, redraw=redraw, autoreset_mode=mode
+    )
+    assert together.metadata["autoreset_mode"] is mode
+    for number, seed in enumerate((4, [9, 8, 7, 6, 5, 4, 3])):
+        together.single_action_space.seed(number)
+        assert_same_results(together.reset(seed=seed), singles.reset(seed=seed))
+        assert drive_both(together, singles, mode, np.random.default_rng(number)) > 3
+    together.close()
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
@@ -299,24 +306,23 @@ def test_images_are_those_of_single_environments() -> None:
     env.close()
 
 
-def test_a_mask_resets_only_some_cars(tmp_path: Path) -> None:
-    with running_bridge(tmp_path) as bridge:
-        for url in (None, bridge.url):
-            env = RacerVectorEnv(4, url, start=ANYWHERE)
-            env.reset(seed=1)
-            for _ in range(5):
-                before = env.step(np.full((4, 3), 0.5, np.float32))[0]
-            after, infos = env.reset(options={"reset_mask": np.array([False, True, False, True])})
-            assert (after == before).all(axis=1).tolist() == [True, False, True, False]
-            assert infos["stepCount"].tolist() == [0, 0, 0, 0]
-            assert env.cars["step_count"].tolist() == [5, 0, 5, 0] if url is None else True
-            assert infos["_stepCount"].tolist() == [False, True, False, True]
-            with pytest.raises(RacerError, match="reset of all"):
-                env.reset(options={"reset_mask": np.array([True] * 4), "circuit": "track-02"})
-            for wrong in ([True] * 4, np.array([1, 0, 0, 0]), np.zeros(4, bool), np.ones(3, bool)):
-                with pytest.raises(RacerError, match="reset_mask"):
-                    env.reset(options={"reset_mask": wrong})
-            env.close()
+def test_a_mask_resets_only_some_cars(bridge: RunningServer) -> None:
+    for url in (None, bridge.url):
+        env = RacerVectorEnv(4, url, start=ANYWHERE)
+        env.reset(seed=1)
+        for _ in range(5):
+            before = env.step(np.full((4, 3), 0.5, np.float32))[0]
+        after, infos = env.reset(options={"reset_mask": np.array([False, True, False, True])})
+        assert (after == before).all(axis=1).tolist() == [True, False, True, False]
+        assert infos["stepCount"].tolist() == [0, 0, 0, 0]
+        assert env.cars["step_count"].tolist() == [5, 0, 5, 0] if url is None else True
+        assert infos["_stepCount"].tolist() == [False, True, False, True]
+        with pytest.raises(RacerError, match="reset of all"):
+            env.reset(options={"reset_mask": np.array([True] * 4), "circuit": "track-02"})
+        for wrong in ([True] * 4, np.array([1, 0, 0, 0]), np.zeros(4, bool), np.ones(3, bool)):
+            with pytest.raises(RacerError, match="reset_mask"):
+                env.reset(options={"reset_mask": wrong})
+        env.close()
 
 
 def test_a_copy_stays_and_without_copies_arrays_are_reused() -> None:
@@ -393,10 +399,9 @@ def test_cars_are_copies_of_the_rows_of_the_simulation() -> None:
     assert env.cars["reward"].tolist() == rewards.tolist()
 
 
-def test_cars_over_a_bridge_have_no_rows(tmp_path: Path) -> None:
-    with running_bridge(tmp_path) as bridge:
-        env = RacerVectorEnv(2, bridge.url)
-        env.reset(seed=0)
-        with pytest.raises(BridgeError, match="no positions"):
-            _ = env.cars
-        env.close()
+def test_cars_over_a_bridge_have_no_rows(bridge: RunningServer) -> None:
+    env = RacerVectorEnv(2, bridge.url)
+    env.reset(seed=0)
+    with pytest.raises(BridgeError, match="no positions"):
+        _ = env.cars
+    env.close()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from racer_env.engine import load_circuit
+from racer_env.engine.config import load_config
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent, load_stats, models_folder
 from racer_viewer.agents.pickle_writer import write_zip
@@ -25,7 +26,7 @@ from tests.agents.zips import pack, unpack
 MAX_SECONDS, MAX_MIB = 2.0, 300.0
 LOADERS: dict[str, Callable[[Path], Any]] = {
     ".zip": load_agent, ".npz": load_stats, ".pkl": load_stats, ".json": load_run_config, ".onnx": load_agent,
-    ".circuit": load_circuit,
+    ".circuit": load_circuit, ".ai-config": load_config,
 }  # fmt: skip
 
 
@@ -111,7 +112,7 @@ HOSTILE = [
     (".zip", deep_description), (".zip", large_file), (".zip", infinite_steps), (".json", deep_json),
     (".json", not_utf8), (".json", large_file), (".onnx", large_graph), (".onnx", large_file), (".onnx", deep_json),
     (".circuit", folded_road), (".circuit", many_points), (".circuit", deep_json), (".circuit", not_utf8),
-    (".circuit", large_file),
+    (".circuit", large_file), (".ai-config", deep_json), (".ai-config", not_utf8),
 ]  # fmt: skip
 
 

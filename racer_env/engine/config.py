@@ -104,7 +104,7 @@ def parse_config(
     if isinstance(content, (bytes, str)):
         try:
             content = msgspec.json.decode(content)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigError(f"config is not JSON: {error}") from None
     if content is None:
         return Config()

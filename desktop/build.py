@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -41,10 +42,11 @@ def main() -> int:
 
 
 def build(lite: bool, target: Path) -> None:
-    """Run PyInstaller."""
-    command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
-    places = ["--distpath", str(target), "--workpath", str(ROOT / "build" / ("lite" if lite else "full"))]
-    subprocess.run([*command, *places, str(SPEC), *(["--", "--lite"] if lite else [])], check=True, cwd=ROOT)
+    """Run PyInstaller in a working folder of its own, so that several builds can run at once."""
+    command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN", "--distpath", str(target)]
+    with tempfile.TemporaryDirectory(prefix="racer-build-") as work:
+        options = ["--workpath", work, str(SPEC), *(["--", "--lite"] if lite else [])]
+        subprocess.run([*command, *options], check=True, cwd=ROOT)
 
 
 def strip(folder: Path) -> None:

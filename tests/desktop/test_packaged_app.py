@@ -16,7 +16,8 @@ from racer_env import RacingGameClient
 from tests.modes.xvfb_screen import LIMIT, XvfbScreen, is_there
 from tests.processes import wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400), pytest.mark.xdist_group("packaged app")]
+"""All tests run in one worker, so that each app is built once."""
 
 ROOT = Path(__file__).parents[2]
 VERBS = ("tracks", "play", "watch", "replay", "train", "evaluate", "export", "bridge", "stdio", "games", "bench")
@@ -45,11 +46,7 @@ class PackagedApp:
         return {str(path): path.lstat().st_mtime_ns for path in self.folder.rglob("*")}
 
 
-FLAVOURS = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in MAX_SIZE]
-"""All tests of a flavour run in one worker, so that each app is built once."""
-
-
-@pytest.fixture(scope="module", params=FLAVOURS)
+@pytest.fixture(scope="module", params=list(MAX_SIZE))
 def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackagedApp]:
     place = tmp_path_factory.mktemp("packaged")
     lite = ["--lite"] if request.param.endswith("lite") else []

@@ -1,38 +1,43 @@
-"""Install racer-viewer in .venv beside this file on the first run, and start it.
+"""Install what is needed into .venv beside this file, and start racer-viewer.
 
-python run.py              open the app
-python run.py test         run all checks; with further arguments, run pytest with them
-python run.py package      build the desktop app in dist; --lite builds one without training
-python run.py docs         check the links of the documents and redraw their pictures; --check only checks
-python run.py ARGUMENTS    the same as `racer-viewer ARGUMENTS`
-python run.py --with ray … any of these with Ray, in .venv-ray from requirements-ray.lock; test runs only pytest then
-python run.py --with peers …  the same with rl_zoo3, sb3-contrib and minari, from requirements-peers.lock
+python run.py                 open the app
+python run.py test            run all checks; with further arguments, run pytest with them
+python run.py package         build the desktop app in dist; --full adds stable-baselines3 and CarRacing-v3
+python run.py docs            check the links of the documents and redraw their pictures; --check only checks
+python run.py install PART    install optional packages: sb3, games, dev or release
+python run.py ARGUMENTS       the same as `racer-viewer ARGUMENTS`
+python run.py --with PART ... any of these with optional packages: one of those, ray or peers; ray and peers are in a
+                              .venv-PART of their own, and test runs only pytest then
 
-Python versions that are too old must be able to parse this file and print an error: use the syntax of Python 3.6.
+Each part has a lock file in requirements/. Python versions that are too old must be able to parse this file and print
+an error: use the syntax of Python 3.6.
 """
 
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
 CTRL_C_GRACE = 30  # s; time for a program to save its work and exit after Ctrl-C
 
 ROOT = Path(__file__).resolve().parent
-EXTRAS = ("peers", "ray")
-EXTRA = "".join(sys.argv[2:3]) if sys.argv[1:2] == ["--with"] else ""
-VENV = ROOT / "-".join(filter(None, (".venv", EXTRA)))
-LOCK = "-".join(filter(None, ("requirements", EXTRA))) + ".lock"
-PYTHON = VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-PIP_INSTALL = (PYTHON, "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
-LOG = VENV / "setup.log"
-STAMP = VENV / "installed.sha256"
+LOCKS = ROOT / "requirements"
+PARTS = ("app", "sb3", "games", "ray", "peers", "dev", "release")
+"""Parts in the order of installation; a later one may replace a package of an earlier one."""
+OWN_VENV = {"peers": ("sb3",), "ray": ("sb3",)}
+"""Parts that are installed in a venv of their own, and the parts that they need there."""
+DEVELOPMENT = ("sb3", "games", "dev")
+"""Parts that the commands of developers need."""
+TORCH_LOCKS = ("torch", "torch-cpu", "torch-cuda")
 
 STATIC_CHECKS = (
     ("-m", "ruff", "check"),
@@ -50,65 +55,222 @@ def main(arguments: "list[str]") -> int:
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
         oldest, newest, this = ("{}.{}".format(*v) for v in (OLDEST_PYTHON, NEWEST_PYTHON, sys.version_info))
         give_up(f"this is Python {this}: install Python {oldest} to {newest} and start run.py with it.")
+    extra = ""
     if arguments[:1] == ["--with"]:
-        if EXTRA not in EXTRAS:
-            give_up(f"--with needs one of: {', '.join(EXTRAS)}")
-        arguments = arguments[2:]
+        extra, arguments = known_part(arguments[1:2], "--with"), arguments[2:]
     if "--with" in arguments:
         give_up("--with must come first: python run.py --with ray ...")
-    wanted = fingerprint()
-    if not (PYTHON.exists() and STAMP.exists() and STAMP.read_bytes() == wanted):
-        set_up()
-        STAMP.write_bytes(wanted)
-    script = SCRIPTS.get(arguments[0]) if arguments else None
-    if script is not None:
-        return call(PYTHON, ROOT / script, *arguments[1:])
-    if arguments[:1] != ["test"]:
-        return call(PYTHON, "-P", "-m", "racer_viewer", *arguments, env={**os.environ, "RACER_COMMAND": own_command()})
-    if arguments[1:]:
-        return call(PYTHON, "-m", "pytest", *arguments[1:], cwd=ROOT)
-    checks = (TESTS,) if EXTRA else (*STATIC_CHECKS, TESTS)
-    exit_codes = (call(PYTHON, *check, cwd=ROOT) for check in checks)
+    command, rest = "".join(arguments[:1]), arguments[1:]
+    parts = ["app", *OWN_VENV.get(extra, ()), *([extra] if extra else ())]
+    if command == "install":
+        parts += [known_part([part], "install") for part in rest or [""]]
+    elif command == "package" and "--full" not in rest:
+        parts.append("dev")
+    elif command == "test" or command in SCRIPTS:
+        parts += DEVELOPMENT
+    venv = Venv(extra if extra in OWN_VENV else "")
+    venv.require(parts)
+    if command == "install":
+        return 0
+    if command in SCRIPTS:
+        return call(venv.python, ROOT / SCRIPTS[command], *rest)
+    if command != "test":
+        own_command = subprocess.list2cmdline([Path(sys.executable).name, *sys.argv[: len(sys.argv) - len(arguments)]])
+        return call(
+            venv.python, "-P", "-m", "racer_viewer", *arguments, env={**os.environ, "RACER_COMMAND": own_command}
+        )
+    if rest:
+        return call(venv.python, "-m", "pytest", *rest, cwd=ROOT)
+    checks = (TESTS,) if extra in OWN_VENV else (*STATIC_CHECKS, TESTS)
+    exit_codes = (call(venv.python, *check, cwd=ROOT) for check in checks)
     return next(filter(None, exit_codes), 0)
 
 
-def own_command() -> str:
-    """Return the command that started this file, for hints of the app."""
-    extra = ("--with", EXTRA) if EXTRA else ()
-    return subprocess.list2cmdline([Path(sys.executable).name, sys.argv[0], *extra])
+def known_part(name: "list[str]", option: str) -> str:
+    """Return the name of an optional part."""
+    optional = sorted(part for part in PARTS[1:] if option == "--with" or part not in OWN_VENV)
+    if "".join(name) not in optional:
+        give_up(f"{option} needs one of: {', '.join(optional)}")
+    return name[0]
 
 
-def fingerprint() -> bytes:
-    """Return a hash of everything that decides the content of the venv; the project is installed by its path."""
-    files = [(ROOT / name).read_bytes() for name in (LOCK, "pyproject.toml")]
-    return hashlib.sha256(repr((files, sys.version_info[:2], ROOT)).encode()).digest()
+class Venv:
+    """A virtual environment beside this file.
+
+    Each installed part has a stamp: a file with a hash of what it contains, which is empty during its installation.
+    """
+
+    def __init__(self, extra: str) -> None:
+        self.folder = ROOT / "-".join(filter(None, (".venv", extra)))
+        self.python = self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+        self.log = self.folder / "setup.log"
+
+    def require(self, parts: "list[str]") -> None:
+        """Install these parts, and bring all installed ones up to date."""
+        wanted = [part for part in PARTS if part in parts or self.stamp(part)]
+        outdated = [part for part in wanted if self.stamp(part) != fingerprint(part)]
+        if self.python.exists() and not outdated:
+            return
+        print("Setting up (first run, or after an update) ...", file=sys.stderr, flush=True)
+        reuse = self.works()
+        if not reuse and self.folder.exists():
+            shutil.rmtree(self.folder)
+        self.folder.mkdir(exist_ok=True)
+        with self.log.open("w", encoding="utf-8") as log:
+            if not reuse:
+                outdated = wanted
+                if run_logged(log, sys.executable, "-m", "venv", self.folder):
+                    give_up(
+                        f"Python could not create {self.folder.name} (Debian and Ubuntu: install python3-venv). "
+                        f"Details: {self.log}"
+                    )
+            for part in wanted[wanted.index(outdated[0]) :]:
+                self.install(part, log)
+
+    def install(self, part: str, log: "IO[str]") -> None:
+        """Install a part. One whose installation was interrupted may have incomplete packages, which are replaced."""
+        options = ("--ignore-installed",) if self.stamp(part) == "" else ()
+        self.write_stamp(part, "")
+        if (part == "sb3" and self.pip_torch(log, *options)) or self.pip(part, log, *options):
+            give_up(f"pip could not install {part}: check the network and try again. Details: {self.log}")
+        if part == "app":
+            self.link_project()
+        self.write_stamp(part, fingerprint(part))
+
+    def pip_torch(self, log: "IO[str]", *options: str) -> int:
+        """Install PyTorch: its build without CUDA where pip finds it, else its usual build, for Linux with CUDA."""
+        if self.pip("torch-cpu", log, *options) == 0:
+            return 0
+        return self.pip("torch", log, *options) or (self.needs_cuda() and self.pip("torch-cuda", log, *options))
+
+    def pip(self, name: str, log: "IO[str]", *options: str) -> int:
+        """Install the packages of a lock file, and print their names and sizes as they are downloaded."""
+        lock = LOCKS / (name + ".lock")
+        pip = (self.python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
+        packages = [line for line in lock.read_text(encoding="utf-8").splitlines() if line and line[0] not in "# "]
+        if not packages:
+            return 0
+        progress = Progress(name, len(packages))
+        exit_code = run_logged(
+            log, *pip, "--no-deps", "--no-compile", *options, "--require-hashes", "-r", lock, on_line=progress.show
+        )
+        progress.end()
+        return exit_code
+
+    def link_project(self) -> None:
+        """Make this folder importable in the venv, and its entry points known.
+
+        pip could do that with `install --editable`, but it would need a build backend, with a third as many packages
+        again as the app.
+        """
+        import tomllib
+
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        base = {"base": str(self.folder), "platbase": str(self.folder)}
+        packages = Path(sysconfig.get_path("purelib", "venv", base))
+        info = packages / "racer_viewer-{}.dist-info".format(project["version"])
+        for old in packages.glob("racer_viewer-*.dist-info"):
+            shutil.rmtree(old)
+        points = "".join(
+            f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in members.items())
+            for group, members in project.get("entry-points", {}).items()
+        )
+        files = {
+            packages / "racer_viewer.pth": f"{ROOT}\n",
+            info / "METADATA": "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".format(**project),
+            info / "INSTALLER": "run.py\n",
+            info / "entry_points.txt": points,
+        }
+        info.mkdir()
+        for file, content in files.items():
+            file.write_text(content, encoding="utf-8")
+        record = "".join(f"{file.relative_to(packages).as_posix()},,\n" for file in (*files, info / "RECORD"))
+        (info / "RECORD").write_text(record, encoding="utf-8")
+
+    def needs_cuda(self) -> bool:
+        """Return whether PyTorch is installed in its build with CUDA, which must be installed too."""
+        builds = self.folder.glob("lib/python3.*/site-packages/torch-*.dist-info/METADATA")
+        return sys.platform == "linux" and any("Requires-Dist: nvidia-" in build.read_text("utf-8") for build in builds)
+
+    def works(self) -> bool:
+        """Return whether the venv has a working pip and this version of Python."""
+        with suppress(OSError):
+            pip = subprocess.run(
+                [self.python, "-m", "pip", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+            return b"(python %d.%d)" % sys.version_info[:2] in pip.stdout
+        return False
+
+    def stamp(self, part: str) -> "str | None":
+        """Return the stamp of a part, or None if it was never installed."""
+        with suppress(FileNotFoundError):
+            return (self.folder / (part + ".installed")).read_text(encoding="utf-8")
+        return None
+
+    def write_stamp(self, part: str, content: str) -> None:
+        (self.folder / (part + ".installed")).write_text(content, encoding="utf-8")
 
 
-def set_up() -> None:
-    """Install into the venv, which is created again unless it works."""
-    print("Setting up (first run, or after an update) ...", file=sys.stderr, flush=True)
-    with suppress(FileNotFoundError):
-        STAMP.unlink()
-    reuse = venv_works()
-    if not reuse and VENV.exists():
-        shutil.rmtree(VENV)
-    VENV.mkdir(exist_ok=True)
-    with LOG.open("wb") as log:
-        logged = {"cwd": ROOT, "stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
-        if not reuse and call(sys.executable, "-m", "venv", VENV, **logged):
-            give_up(f"Python could not create {VENV.name} (Debian and Ubuntu: install python3-venv). Details: {LOG}")
-        if call(*PIP_INSTALL, "-r", LOCK, **logged):
-            give_up(f"pip could not install {LOCK}: check the network and try again. Details: {LOG}")
-        if call(*PIP_INSTALL, "--no-deps", "--no-build-isolation", "-e", ".", **logged):
-            give_up(f"pip could not install the project: delete {VENV.name} and try again. Details: {LOG}")
+def fingerprint(part: str) -> str:
+    """Return a hash of everything that decides the content of a part; the project is linked by its path."""
+    files = [LOCKS / (name + ".lock") for name in (part, *(TORCH_LOCKS if part == "sb3" else ()))]
+    contents = [file.read_bytes() for file in (*files, ROOT / "pyproject.toml")]
+    return hashlib.sha256(repr((contents, sys.version_info[:2], ROOT)).encode()).hexdigest()
 
 
-def venv_works() -> bool:
-    """Return whether the venv has a working pip and this version of Python."""
-    with suppress(OSError):
-        pip = subprocess.run([PYTHON, "-m", "pip", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        return b"(python %d.%d)" % sys.version_info[:2] in pip.stdout
-    return False
+class Progress:
+    """Prints which package is downloaded, from pip's output: one line on a terminal, else one line per package."""
+
+    def __init__(self, part: str, packages: int) -> None:
+        self.part, self.packages, self.count = part, packages, 0
+        self.package, self.shown = "", ""
+
+    def show(self, line: str) -> None:
+        """Take a line of pip's output."""
+        first, _, rest = line.strip().partition(" ")
+        if first == "Ignoring":  # a package of another platform
+            self.packages -= 1
+        elif first in ("Collecting", "Processing"):
+            self.count += 1
+            self.package = " ".join(re.split("==|-", Path(rest.split()[0]).name)[:2])
+            self.print(self.package, final=first == "Processing")
+        elif first in ("Downloading", "Using") and "(" in rest:
+            self.print(f"{self.package}, {rest[rest.rindex('(') + 1 :].rstrip(')')}", final=True)
+        elif first == "Installing":
+            self.print(f"installing {self.count} packages", final=True)
+
+    def print(self, text: str, final: bool) -> None:
+        """Print the progress. final: whether this is all that is known of the package."""
+        text = f"  {self.part} {self.count}/{self.packages}: {text}"
+        if sys.stderr.isatty():
+            text = text[: shutil.get_terminal_size().columns - 1]
+            print("\r" + text.ljust(len(self.shown)), end="", file=sys.stderr, flush=True)
+            self.shown = text
+        elif final:
+            print(text, file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Clear the line on the terminal."""
+        if self.shown:
+            print("\r" + " " * len(self.shown), end="\r", file=sys.stderr, flush=True)
+
+
+def run_logged(log: "IO[str]", *command: Any, on_line: "Callable[[str], None]" = lambda line: None) -> int:
+    """Run a command with its output in a log file and, line by line, in a function; return its exit code."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding="utf-8", errors="replace",
+    )  # fmt: skip
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    try:
+        for line in process.stdout or ():
+            log.write(line)
+            log.flush()
+            on_line(line)
+        return process.wait()
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def call(*command: Any, **options: Any) -> int:
@@ -137,4 +299,4 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
-        give_up(f"{error}. Check that the folder is complete and writable; if it is, delete {VENV.name} and try again.")
+        give_up(f"{error}. Check that the folder is complete and writable; if it is, delete .venv and try again.")

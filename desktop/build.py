@@ -1,4 +1,4 @@
-"""Build the packaged app: `python run.py package [--lite]`.
+"""Build the packaged app: `python run.py package [--full]`.
 
 The result in `dist/` is the folder of the app (on macOS also the .app) and an archive of it.
 """
@@ -25,12 +25,14 @@ LISTED_PARTS = 20
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="run.py package", description="Build the app as a folder and an archive.")
-    parser.add_argument("--lite", action="store_true", help="without training: no torch, a fraction of the size")
+    parser.add_argument(
+        "--full", action="store_true", help="with stable-baselines3, TensorBoard and CarRacing-v3: three times the size"
+    )
     parser.add_argument("--no-archive", action="store_true", help="build only the folder")
     parser.add_argument("--to", type=Path, default=ROOT / "dist", metavar="DIR", help="target folder (default: dist)")
     options = parser.parse_args()
-    name = "racer-viewer-lite" if options.lite else "racer-viewer"
-    build(options.lite, options.to)
+    name = "racer-viewer-full" if options.full else "racer-viewer"
+    build(options.full, options.to)
     folder = options.to / name
     strip(folder)
     print_sizes(folder)
@@ -41,11 +43,11 @@ def main() -> int:
     return 0
 
 
-def build(lite: bool, target: Path) -> None:
+def build(full: bool, target: Path) -> None:
     """Run PyInstaller in a working folder of its own, so that several builds can run at once."""
     command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN", "--distpath", str(target)]
     with tempfile.TemporaryDirectory(prefix="racer-build-") as work:
-        options = ["--workpath", work, str(SPEC), *(["--", "--lite"] if lite else [])]
+        options = ["--workpath", work, str(SPEC), *(["--", "--full"] if full else [])]
         subprocess.run([*command, *options], check=True, cwd=ROOT)
 
 

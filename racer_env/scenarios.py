@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ from racer_env.bridge.embedded import EmbeddedBatch, EmbeddedBridge
 from racer_env.bridge.interface import Batch, Bridge, Scenario
 from racer_env.bridge.shadow_car import ShadowedClient
 from racer_env.engine import Config, Start, load_config, parse_config, parse_start
-from racer_env.errors import ConfigError
+from racer_env.errors import ConfigError, short, suggestion
 
 OPTIONS = ("circuit", "start", "config")
 """Options of `reset`."""
@@ -38,9 +37,7 @@ def changed_scenario(scenario: Scenario, options: Mapping[str, Any] | None) -> S
         return scenario
     for key in options:
         if key not in OPTIONS:
-            close = difflib.get_close_matches(str(key), OPTIONS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(OPTIONS)}"
-            raise ConfigError(f"reset: unknown option {key!r}; {hint}")
+            raise ConfigError(f"reset: unknown option {short(key)}; {suggestion(str(key), OPTIONS)}")
     if "circuit" in options:
         several = not isinstance(options["circuit"], str)
         scenario = replace(scenario, tracks=parse_tracks(options["circuit"]), redraw=scenario.redraw or several)

@@ -44,6 +44,7 @@ class RunHistory:
     policies: (p,) steps of the logged policies.
     circuits: names of the run's circuits, each once; empty if not known.
     lap_circuits, sector_circuits: (m,) and (k,) index into `circuits` of each row, or UNKNOWN.
+    damaged: number of lines of the log that cannot be read.
     """
 
     name: str = ""
@@ -57,6 +58,7 @@ class RunHistory:
     circuits: tuple[str, ...] = ()
     lap_circuits: Floats = field(default_factory=lambda: np.zeros(0))
     sector_circuits: Floats = field(default_factory=lambda: np.zeros(0))
+    damaged: int = 0
 
     @property
     def last_steps(self) -> int:
@@ -93,13 +95,14 @@ class RunHistory:
 
 SWARM_CAR = np.dtype([
     ("x", "f4"), ("y", "f4"), ("heading", "f4"), ("speed", "f4"),
-    ("quality", "f4"), ("episode", "i4"), ("lap", "i4"), ("track", "i4"),
+    ("quality", "f4"), ("episode", "i4"), ("lap", "i4"), ("track", "i4"), ("wall_contact", "i4"),
 ])  # fmt: skip
 """Drawn state of one learning car.
 
 quality: recent reward from 0 to 1, relative to the usual range in this run.
 episode: number of the car's episodes; when it changes, one ended at the car's previous position.
 track: index of the circuit in the run.
+wall_contact: 1 if the car touches a wall, else 0.
 """
 
 

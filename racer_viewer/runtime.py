@@ -21,8 +21,9 @@ from racer_viewer.paths import free_path
 APP = "racer-viewer"
 COMMAND_VARIABLE = "RACER_COMMAND"
 """Environment variable with the command that a wrapper such as run.py was started by, for hints."""
-LEARNERS = ("torch", "stable_baselines3")
-"""Packages that training needs."""
+BLAS_THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""Variables with the number of threads of a matrix product of numpy. All of ours are small: more threads than one only
+wait for each other. numpy reads them when it is imported."""
 ENVIRONMENT_FILES = ("errors.py", "engine/__init__.py")
 """Files of `racer_env` that another package of that name does not have."""
 MAX_LOG_SIZE = 1_000_000
@@ -37,6 +38,12 @@ def prepare() -> None:
     if sys.stdout is None or sys.stderr is None:
         log = _open_log()
         sys.stdout, sys.stderr = sys.stdout or log, sys.stderr or log
+
+
+def limit_blas_threads() -> None:
+    """Let matrix products of numpy use one thread, in this process and those it starts; before numpy is imported."""
+    for name in BLAS_THREAD_VARIABLES:
+        os.environ.setdefault(name, "1")
 
 
 def run_as_python(arguments: list[str]) -> bool:
@@ -54,18 +61,6 @@ def run_as_python(arguments: list[str]) -> bool:
     else:
         exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
     return True
-
-
-def can_train() -> bool:
-    """Return whether the packages that training needs are installed, without importing them."""
-    return all(find_spec(package) for package in LEARNERS)
-
-
-def training_install_hint() -> str:
-    """Return how to install what training needs."""
-    if is_packaged():
-        return "This is the lite app, for playing, watching and replays. To train, install the full app, racer-viewer"
-    return 'Training needs more packages: pip install "racer-viewer[train]"'
 
 
 def foreign_environment(import_failed: bool = False) -> str:

@@ -22,6 +22,9 @@ Cars = NDArray[Any]
 _INTERPOLATED = ("x", "y", "vx", "vy", "speed", "yaw_rate", "steer", "throttle", "brake", "slip_angle", "rays")
 """Columns that are interpolated linearly between two ticks."""
 
+MAX_MOVE = 6.0
+"""Distance that no car drives in a tick [units]."""
+
 
 @dataclass(frozen=True)
 class CarStyle:
@@ -56,6 +59,8 @@ class Snapshot:
     observation: (14,) observation of the followed car.
     totals: (6,) reward components of the followed car, summed over its episode.
     gaps: time of each car behind (+) or ahead of (−) the followed one [s]; empty without opponents.
+    places: position of each car in the race, from 1; empty without opponents.
+    wrong_way: the followed car drives backwards.
     """
 
     track: Track
@@ -67,6 +72,8 @@ class Snapshot:
     insight: PolicyInsight | None = None
     timing: Timing | None = None
     gaps: tuple[float, ...] = ()
+    places: tuple[int, ...] = ()
+    wrong_way: bool = False
 
     @property
     def car(self) -> Any:
@@ -86,13 +93,14 @@ class InterpolatedFrame:
 def cars_between(before: Snapshot, after: Snapshot, share: float) -> Cars:
     """Return the cars of `after`, moved back to a time between two ticks; 0 is `before`, 1 is `after`.
 
-    A car that did not drive from one position to the other (new episode, other track) is not moved.
+    A car that did not drive from one position to the other (new episode, other track, put back) is not moved.
     """
     cars = after.cars.copy()
     if share >= 1.0 or before.track is not after.track or len(before.cars) != len(cars):
         return cars
     old, back = before.cars, 1.0 - share
     drove = cars["step_count"] == old["step_count"] + 1
+    drove &= np.abs(cars["x"] - old["x"]) + np.abs(cars["y"] - old["y"]) < MAX_MOVE
     for name in _INTERPOLATED:
         change = (old[name] - cars[name]) * back
         cars[name] += np.where(drove if change.ndim == 1 else drove[:, None], change, 0.0)

@@ -6,7 +6,10 @@ The app warms it up in a thread behind the menu, commands do so in the foregroun
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from threading import Thread, Timer
+
+from racer_viewer.plain_text import make_console
 
 EXPLANATION_DELAY = 1.0
 """Delay before a command without a terminal explains why it waits [s]."""
@@ -45,27 +48,30 @@ class EngineWarmup:
 
             warm_up(self._report)
         except Exception as error:
-            self.problem = f"The engine cannot be started: {error}"
+            from racer_env.errors import in_one_line
+
+            self.problem = f"The engine cannot be started: {in_one_line(error)}"
 
     def _report(self, text: str, done: float) -> None:
         self.text, self.done = text, done
 
 
-def prepare_engine() -> None:
-    """Compile the engine or load it from its cache, with progress on stderr."""
-    from rich.console import Console
-
+def prepare_engine(load_more: Callable[[], None] = lambda: None) -> None:
+    """Compile the engine or load it from its cache, with progress on stderr. load_more: compiles what follows it."""
     from racer_env.engine import warm_up
 
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     if console.is_terminal:
         with console.status("Starting the engine") as status:
             warm_up(lambda text, done: status.update(f"{text} ({done:.0%}), on the first run only"))
+            status.update("Loading more machine code, which is compiled on the first run only")
+            load_more()
         return
     text = "Preparing the engine; the first run compiles it ..."
     explanation = Timer(EXPLANATION_DELAY, lambda: print(text, file=sys.stderr))
     explanation.start()
     try:
         warm_up()
+        load_more()
     finally:
         explanation.cancel()

@@ -1,5 +1,6 @@
 """Options and setup shared by all tests."""
 
+import os
 import signal
 
 import pytest
@@ -10,7 +11,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Restore the handling of Ctrl-C, which background jobs of a shell ignore, for the processes that tests start."""
+    """Prepare the environment of the tests and of the processes that they start.
+
+    Screens are in English, and Ctrl-C is handled, which background jobs of a shell ignore.
+    """
+    os.environ["LANGUAGE"] = "en"
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

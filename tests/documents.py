@@ -25,8 +25,10 @@ BENCHES = {
         "train",
         "train --preview",
         "learn",
+        "learn --wall",
         "render",
         "render --seconds 6",
+        "render --size 1280x720 1920x1080 --camera follow turn --seconds 2",
         "start",
         "games",
     )

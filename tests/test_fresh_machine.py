@@ -1,14 +1,19 @@
 """run.py in a folder of its own, with a real venv and pip and a stand-in for the project, without a network."""
 
 import ast
+import hashlib
+import io
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,34 +29,17 @@ ROOT = Path(__file__).resolve().parents[1]
 WAIT_LIMIT = 60.0
 """Time limit of a condition [s]."""
 
+EMPTY_LOCK = "# nothing to install\n"
+LOCKS = ("app", "dev", "games", "peers", "ray", "release", "sb3", "torch", "torch-cpu", "torch-cuda")
 STAND_IN = {
-    "requirements.lock": "# nothing to install\n",
+    **{f"requirements/{name}.lock": EMPTY_LOCK for name in LOCKS},
     "README.md": "[more](docs/nowhere.md)\n",
     "pyproject.toml": """\
-[build-system]
-requires = []
-build-backend = "backend"
-backend-path = ["."]
-
 [project]
 name = "racer-viewer"
 version = "0"
-""",
-    "backend.py": """\
-import time, zipfile
-from pathlib import Path
-
-def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    Path("building").touch()
-    while Path("hold").exists():
-        time.sleep(0.01)
-    name, info = "racer_viewer-0-py3-none-any.whl", "racer_viewer-0.dist-info"
-    with zipfile.ZipFile(Path(wheel_directory, name), "w") as wheel:
-        wheel.writestr("racer_viewer.pth", str(Path.cwd()))
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: racer-viewer\\nVersion: 0\\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
-        wheel.writestr(f"{info}/RECORD", "")
-    return name
+[project.entry-points.racer_points]
+one = "racer_viewer:main"
 """,
     "racer_viewer/__main__.py": """\
 import os, sys, time
@@ -93,7 +81,11 @@ class Project:
 
     @property
     def stamps(self) -> list[Path]:
-        return list(self.root.glob(".venv/*.sha256"))
+        return [stamp for stamp in self.root.glob(".venv/*.installed") if stamp.read_text()]
+
+    def installed(self, name: str) -> list[Path]:
+        """Return the descriptions of the installed packages whose name and version start with `name`."""
+        return list(self.root.glob(f".venv/**/{name}*.dist-info"))
 
     def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         """Start run.py from another folder, in a process group that can be sent Ctrl-C."""
@@ -138,7 +130,7 @@ def project(stand_in: Project) -> Project:
     """The stand-in, installed, without traces of earlier runs."""
     first_run = stand_in.run()
     assert first_run.returncode == 0, first_run.stderr
-    for trace in (stand_in.pip_log, stand_in.root / "building", stand_in.root / "checks"):
+    for trace in (stand_in.pip_log, stand_in.root / "checks"):
         trace.unlink(missing_ok=True)
     return stand_in
 
@@ -150,16 +142,19 @@ def test_a_second_run_starts_without_pip(project: Project) -> None:
 
 
 def test_a_changed_lock_sets_up_again(project: Project) -> None:
-    append(project.root / "requirements.lock", "# one more line\n")
+    lock = project.root / "requirements" / "app.lock"
+    lock.write_text(wheel_in(project.root, "fresh", "1"))
     run = project.run()
+    lock.write_text(EMPTY_LOCK)
     assert run.returncode == 0
-    assert run.stderr.startswith("Setting up")
-    assert run.stderr.count("\n") == 1
+    announcement, *progress = run.stderr.splitlines()
+    assert announcement.startswith("Setting up")
+    assert progress == ["  app 1/1: fresh 1", "  app 1/1: installing 1 packages"]
     assert project.pip_log.exists()
 
 
 def test_a_failed_install_is_one_line_and_is_tried_again(project: Project) -> None:
-    lock, log = project.root / "requirements.lock", project.root / ".venv" / "setup.log"
+    lock, log = project.root / "requirements" / "app.lock", project.root / ".venv" / "setup.log"
     installed = lock.read_text()
     lock.write_text("no-such-package==1.0\n")
     run = project.run()
@@ -170,12 +165,102 @@ def test_a_failed_install_is_one_line_and_is_tried_again(project: Project) -> No
     assert "network" in problem
     assert str(log) in problem
     assert "no-such-package" in log.read_text()
-    assert not project.stamps
+    assert not (project.root / ".venv" / "app.installed").read_text()
     assert project.run().stderr.startswith("Setting up")
 
 
+def wheel_in(folder: Path, name: str, version: str, requires: str = "") -> str:
+    """Write an empty wheel; return its line in a lock file."""
+    wheel, info = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}")
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        file.writestr(f"{info}/RECORD", "")
+    return f"./{wheel.name} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+
+
+def test_only_files_with_the_hash_of_the_lock_are_installed(project: Project) -> None:
+    lock, log = project.root / "requirements" / "app.lock", project.root / ".venv" / "setup.log"
+    line = wheel_in(project.root, "small", "1")
+    lock.write_text(line)
+    right = project.run()
+    assert (right.returncode, len(project.installed("small"))) == (0, 1)
+    start, digest = line.strip().split("sha256:")
+    lock.write_text(f"{start}sha256:{digest[::-1]}\n")
+    wrong = project.run()
+    assert (wrong.returncode, wrong.stderr.count("run.py: ")) == (2, 1)
+    assert "DO NOT MATCH THE HASHES" in log.read_text()
+    lock.write_text(EMPTY_LOCK)
+
+
+NOT_FOUND = "no-such-package==1.0 --hash=sha256:" + 64 * "0" + "\n"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "usual", "cuda", "installed"),
+    [
+        ("torch 1+cpu", NOT_FOUND, NOT_FOUND, "torch-1+cpu"),
+        (NOT_FOUND, "torch 2", NOT_FOUND, "torch-2"),
+        (NOT_FOUND, "torch 3 cuda", "cuda 1", "cuda-1"),
+        (NOT_FOUND, "torch 3 cuda", NOT_FOUND, None),
+        (NOT_FOUND, NOT_FOUND, EMPTY_LOCK, None),
+    ],
+)
+def test_pytorch_is_installed_without_cuda_where_pip_finds_that_build(
+    project: Project, cpu: str, usual: str, cuda: str, installed: str | None
+) -> None:
+    """The lock of CUDA is installed only after a PyTorch that requires it."""
+    for name, content in {"torch-cpu": cpu, "torch": usual, "torch-cuda": cuda}.items():
+        if len(words := content.split()) in (2, 3) and "--hash" not in content and content != EMPTY_LOCK:
+            requires = "Requires-Dist: nvidia-nowhere==1\n" if "cuda" in words[2:] else ""
+            content = wheel_in(project.root, words[0], words[1], requires)
+        (project.root / "requirements" / f"{name}.lock").write_text(content)
+    run = project.run("install", "sb3")
+    for name in ("torch-cpu", "torch", "torch-cuda"):
+        (project.root / "requirements" / f"{name}.lock").write_text(EMPTY_LOCK)
+    assert run.returncode == (0 if installed else 2), run.stderr
+    if installed:
+        assert project.installed(installed)
+
+
+def test_parts_are_installed_when_they_are_asked_for_and_stay_up_to_date(project: Project) -> None:
+    lock = project.root / "requirements" / "dev.lock"
+    lock.write_text(wheel_in(project.root, "helpful", "1"))
+    assert project.run().returncode == 0
+    assert not project.installed("helpful")
+    run = project.run("--with", "dev", "hint")
+    assert "--with dev" in run.stderr.splitlines()[-1]
+    assert project.installed("helpful-1")
+    lock.write_text(wheel_in(project.root, "helpful", "2"))
+    run = project.run()
+    assert run.stderr.splitlines()[1:] == ["  dev 1/1: helpful 2", "  dev 1/1: installing 1 packages"]
+    assert project.installed("helpful-2")
+    lock.write_text(EMPTY_LOCK)
+
+
+@pytest.mark.parametrize("arguments", [["install"], ["install", "sun"], ["--with"], ["--with", "sun"]])
+def test_an_unknown_part_is_one_line(project: Project, arguments: list[str]) -> None:
+    run = project.run(*arguments)
+    assert run.returncode == 2
+    [line] = run.stderr.splitlines()
+    own_venv = ", peers, ray" if arguments[0] == "--with" else ""
+    assert line == f"run.py: {arguments[0]} needs one of: dev, games{own_venv}, release, sb3"
+
+
+def test_the_project_is_importable_in_the_venv_with_its_entry_points(project: Project) -> None:
+    code = (
+        "import importlib.metadata as m, racer_viewer; print(racer_viewer.__path__[0], m.version('racer-viewer'), "
+        "*m.entry_points(group='racer_points'))"
+    )
+    bin_folder = "Scripts" if sys.platform == "win32" else "bin"
+    python = project.root / ".venv" / bin_folder / "python"
+    printed = subprocess.run([python, "-c", code], cwd=project.root.parent, capture_output=True, text=True)
+    assert str(project.root / "racer_viewer") in printed.stdout, printed.stderr
+    assert "EntryPoint(name='one', value='racer_viewer:main', group='racer_points')" in printed.stdout
+
+
 def test_a_missing_lock_file_is_one_line(project: Project) -> None:
-    lock = project.root / "requirements.lock"
+    lock = project.root / "requirements" / "app.lock"
     hidden = lock.rename(project.root / "hidden.lock")
     run = project.run()
     hidden.rename(lock)
@@ -207,7 +292,7 @@ def test_the_exit_code_is_that_of_the_app(project: Project) -> None:
 def test_documents_are_checked_without_the_app(project: Project) -> None:
     run = project.run("docs", "--check")
     assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.startswith("README.md:1: docs/nowhere.md: ")
+    assert run.stderr.splitlines()[-1].startswith("README.md:1: docs/nowhere.md: ")
 
 
 def test_packaging_is_no_command_of_the_app(project: Project) -> None:
@@ -238,21 +323,45 @@ def test_arguments_for_pytest_run_pytest_alone(project: Project) -> None:
     assert (project.root / "checks").read_text() == "pytest -k a lap\n"
 
 
-@pytest.mark.slow
+BUILDING = """\
+import time
+from pathlib import Path
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    Path({building!r}).touch()
+    while Path({hold!r}).exists():
+        time.sleep(0.01)
+    raise SystemExit("the build was not interrupted")
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C cannot be sent to another process group")
 def test_an_interrupted_set_up_is_taken_up_again(project: Project) -> None:
-    hold, building, pyproject = (project.root / name for name in ("hold", "building", "pyproject.toml"))
-    installed = pyproject.read_text()
-    append(pyproject, "# one more line\n")
+    hold, building, lock = (project.root / name for name in ("hold", "building", "requirements/app.lock"))
     hold.touch()
+    source = project.root / "held-1.tar.gz"
+    with tarfile.open(source, "w:gz") as archive:
+        for name, content in {
+            "backend.py": BUILDING.format(building=str(building), hold=str(hold)),
+            "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+            "PKG-INFO": "Metadata-Version: 2.1\nName: held\nVersion: 1\n",
+        }.items():
+            entry = tarfile.TarInfo(f"held-1/{name}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content.encode()))
+    small = wheel_in(project.root, "small", "2")
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    lock.write_text(f"{small}./{source.name} --hash=sha256:{digest}\n")
     run = project.start()
     wait_until(building.exists)
     assert_ctrl_c_ends(run)
-    assert not project.stamps
+    assert not (project.root / ".venv" / "app.installed").read_text()
 
     hold.unlink()
-    pyproject.write_text(installed)
+    lock.write_text(small)
     assert project.run().stderr.startswith("Setting up")
+    assert project.installed("small-2")
+    lock.write_text(EMPTY_LOCK)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C cannot be sent to another process group")
@@ -279,12 +388,33 @@ def test_an_old_python_can_read_run_py() -> None:
 
 def test_the_lock_pins_every_requirement_within_its_range() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    locked = [Requirement(line) for line in (ROOT / "requirements.lock").read_text().splitlines() if line[0] != "#"]
-    pins = {requirement.name.lower(): str(requirement.specifier) for requirement in locked}
-    assert all(pin.startswith("==") and "*" not in pin for pin in pins.values())
-    for wanted in map(Requirement, [*project["dependencies"], *project["optional-dependencies"]["dev"]]):
-        assert any(bound.operator == "<" for bound in wanted.specifier), f"{wanted} has no upper bound"
-        assert pins[wanted.name].removeprefix("==") in wanted.specifier
+    extras, own_name = project["optional-dependencies"], project["name"]
+    parts = {"app": [*project["dependencies"], *extras["video"]], "dev": extras["dev"] + extras["uvloop"]}
+    for part in ("app", "sb3", "games", "ray", "dev", "release"):
+        names = (part, "torch") if part == "sb3" else (part,)
+        pins = {pin.name: pin for name in names for pin in locked(ROOT / "requirements" / f"{name}.lock")}
+        for wanted in map(Requirement, parts.get(part) or extras[part]):
+            if wanted.name != own_name:
+                assert any(bound.operator == "<" for bound in wanted.specifier), f"{wanted} has no upper bound"
+                assert str(pins[wanted.name].specifier).removeprefix("==") in wanted.specifier
+
+
+def test_the_app_needs_no_torch_and_no_tools() -> None:
+    names = {pin.name for pin in locked(ROOT / "requirements" / "app.lock")}
+    assert len(names) < 25
+    assert not names & {"torch", "stable-baselines3", "tensorboard", "box2d", "pyinstaller", "pytest", "mypy", "ruff"}
+
+
+@pytest.mark.parametrize("lock", sorted((ROOT / "requirements").glob("*.lock")), ids=lambda lock: lock.stem)
+def test_every_package_of_a_lock_has_one_version_and_hashes(lock: Path) -> None:
+    text = re.sub("^#.*\n", "", lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for entry in re.split(r"\n(?! )", text.strip()):
+        pin, *hashes = [line.removesuffix("\\").strip() for line in entry.splitlines()]
+        assert hashes, f"{pin} has no hashes: run tools/locks.py"
+        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", each) for each in hashes)
+        (specifier,) = Requirement(pin).specifier
+        assert specifier.operator == "=="
+        assert "*" not in specifier.version
 
 
 def test_run_py_and_the_project_want_the_same_pythons() -> None:
@@ -294,8 +424,10 @@ def test_run_py_and_the_project_want_the_same_pythons() -> None:
     assert f"OLDEST_PYTHON, NEWEST_PYTHON = (3, {accepted[0]}), (3, {accepted[-1]})\n" in source
 
 
-def append(file: Path, text: str) -> None:
-    file.write_text(file.read_text() + text)
+def locked(lock: Path) -> list[Requirement]:
+    """Return the pins of a lock file."""
+    lines = lock.read_text(encoding="utf-8").splitlines()
+    return [Requirement(line.removesuffix("\\")) for line in lines if not line.startswith(("#", " "))]
 
 
 def handle_ctrl_c() -> None:

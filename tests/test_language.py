@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from racer_env.errors import in_one_line, os_reason
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("racer_env", "racer_viewer", "tests", "tools", "desktop")
 FILES = [ROOT / "run.py", *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))]
@@ -126,3 +128,30 @@ def test_tests_wait_for_conditions_instead_of_sleeping() -> None:
                 case ast.Call(func=ast.Attribute(attr="sleep"), args=[ast.Constant()]):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
     assert found == []
+
+
+def is_shown_raw(node: ast.AST, error: str) -> bool:
+    """Return whether an expression converts an error to text itself."""
+    match node:
+        case ast.FormattedValue(value=ast.Name(id=name)) | ast.Attribute(value=ast.Name(id=name), attr="strerror"):
+            return name == error
+        case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]):
+            return name == error
+    return False
+
+
+def test_errors_of_the_operating_system_are_shown_without_their_numbers() -> None:
+    """`os_reason` and `in_one_line` make a sentence of an OSError; its own text begins with `[Errno 30]`."""
+    found = []
+    for path in [*ROOT.glob("racer_env/**/*.py"), *ROOT.glob("racer_viewer/**/*.py")]:
+        for handler in ast.walk(parsed(path)):
+            if not isinstance(handler, ast.ExceptHandler) or handler.type is None or handler.name is None:
+                continue
+            if "OSError" in ast.unparse(handler.type):
+                shown = [node for node in ast.walk(handler) if is_shown_raw(node, handler.name)]
+                found += [f"{path.relative_to(ROOT)}: {ast.unparse(node)}" for node in shown]
+    assert found == []
+    error = OSError(30, "Read-only file system", "/data/replays")
+    assert os_reason(error) == "Read-only file system"
+    assert in_one_line(error) == "/data/replays: Read-only file system"
+    assert in_one_line(OSError("no\nnumber")) == os_reason(ValueError("no number")) == "no number"

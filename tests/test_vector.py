@@ -113,7 +113,7 @@ def test_results_are_bit_identical_to_those_of_gymnasium(
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", [0, 1, *(pytest.param(each, marks=pytest.mark.slow) for each in range(2, 8))])
 def test_random_settings_are_bit_identical_to_those_of_gymnasium(mode: AutoresetMode, number: int) -> None:
     draws = np.random.default_rng([number, 18])
     cars = int(draws.integers(1, 9))

@@ -62,10 +62,11 @@ def report(root: Path) -> int:
 
 
 def documents(root: Path) -> list[Path]:
-    """Return the documents to check: the README, the docs and the README of the models."""
+    """Return the documents to check: the pages of the project, the docs and the README of the models."""
     known = [
         root / "README.md",
         root / "CONTRIBUTING.md",
+        root / "SECURITY.md",
         *sorted((root / "docs").glob("*.md")),
         root / "models" / "README.md",
     ]

@@ -59,7 +59,8 @@ class ScreenshotTour:
         self._folder = folder
         self._app = App(Path(tempfile.mkdtemp(prefix="racer-pictures-")))
         self._context = self._app.context
-        self._context.change(window=SIZE)
+        self._context.change(window=SIZE, tour="skipped")
+        self._context.pop_to_menu()
         self._context.warmup.wait()
 
     def frames(self, count: int) -> None:

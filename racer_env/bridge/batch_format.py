@@ -104,6 +104,11 @@ def encode_result(step: BatchStep) -> bytes:
     )
 
 
+def max_result_size(cars: int) -> int:
+    """Return the size of the largest result of a number of cars [bytes]: each episode ends, and 7 bytes fill up."""
+    return HEADER.size + _layout(cars).itemsize + 7 + _final_layout(cars).itemsize
+
+
 def decode_result(message: bytes, num_cars: int) -> BatchStep:
     """Return the result for `num_cars` cars: views of the message, whose values are not yet validated."""
     kind, count, ended = _decode_header(message)

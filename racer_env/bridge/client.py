@@ -38,11 +38,10 @@ from racer_env.bridge.messages import (
     TrackReply,
     TrackRequest,
 )
-from racer_env.bridge.validation import short
 from racer_env.bridge.ws_client import DEFAULT_URL, ClientConnection
 from racer_env.engine import Circuit, Start, Track, build_track, circuits
 from racer_env.engine.circuits import named_circuit
-from racer_env.errors import ActionError, BridgeError, CircuitError, ContractError, RacerError
+from racer_env.errors import ActionError, BridgeError, CircuitError, ContractError, RacerError, short
 
 NOT_STARTED = "step before reset: reset the environment first"
 

@@ -25,14 +25,22 @@ from racer_env.bridge.interface import (
     Info,
     Observations,
 )
-from racer_env.bridge.validation import explain, short
+from racer_env.bridge.validation import explain
 from racer_env.engine import CAR, Track
 from racer_env.engine.car import GRIP, MAX_SPEED
 from racer_env.engine.rays import RAY_COUNT
-from racer_env.errors import BridgeError, ContractError
+from racer_env.errors import BridgeError, ContractError, short
 
 SPEED_LIMIT = MAX_SPEED * (1.0 + 1e-9)
 """Maximum speed that passes validation [units/s]; a server may round."""
+CAPABILITIES = ["autoReset", "batch", "seed", "start", "telemetry", "track", "trackIds"]
+"""Requests and fields beyond reset, step and close."""
+MAX_LIST, MAX_TEXT = 1000, 200
+"""Maximum number of values in a list or object of a describe reply, and maximum length of each text [characters]."""
+MAX_REPLY_SIZE = 256 * 1024
+"""Maximum size of a JSON reply [bytes]; replies to steps have less than 2 KiB."""
+MAX_ERROR_LENGTH = 1000
+"""Maximum length of a server's error message [characters]; the rest is left out."""
 MAX_COORDINATE = 1e6
 """Maximum absolute value of a position, speed or angle in telemetry."""
 
@@ -199,36 +207,41 @@ class StepReply(msgspec.Struct, tag="step_result", tag_field="type"):
     telemetry: Telemetry | None = None
 
 
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Texts = Annotated[list[Text], msgspec.Meta(max_length=MAX_LIST)]
+Numbers = Annotated[list[float], msgspec.Meta(max_length=MAX_LIST)]
+
+
 class BoxDescription(msgspec.Struct):
     """A Gymnasium Box."""
 
-    shape: list[int]
-    dtype: str
-    low: list[float]
-    high: list[float]
+    shape: Annotated[list[Counter], msgspec.Meta(max_length=MAX_LIST)]
+    dtype: Text
+    low: Numbers
+    high: Numbers
 
 
 class CircuitName(msgspec.Struct):
     """Id and name of a bundled circuit."""
 
-    id: str
-    name: str
+    id: Text
+    name: Text
 
 
 class DescribeReply(msgspec.Struct, tag="describe_result", tag_field="type", rename="camel"):
     """Description of a server. Servers without `describe` reply with an error and have no capabilities."""
 
-    protocol: int
-    server: str
+    protocol: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    server: Text
     observation: BoxDescription
     action: BoxDescription
-    reward_keys: list[str]
-    reset_info_keys: list[str]
-    step_info_keys: list[str]
-    telemetry_keys: list[str]
-    tracks: list[CircuitName]
-    capabilities: list[str]
-    limits: dict[str, float]
+    reward_keys: Texts
+    reset_info_keys: Texts
+    step_info_keys: Texts
+    telemetry_keys: Texts
+    tracks: Annotated[list[CircuitName], msgspec.Meta(max_length=MAX_LIST)]
+    capabilities: Texts
+    limits: Annotated[dict[str, float], msgspec.Meta(max_length=MAX_LIST)]
 
 
 class TrackGeometry(msgspec.Struct, rename="camel"):
@@ -265,6 +278,10 @@ class ErrorReply(msgspec.Struct, tag="error", tag_field="type"):
 Reply = TypeVar("Reply", ResetReply, StepReply, DescribeReply, TrackReply, CloseReply)
 
 
+MAX_REPLY_SIZES: dict[type, int] = {TrackReply: 4 * 1024 * 1024}
+"""Maximum sizes of replies [bytes] that differ from MAX_REPLY_SIZE."""
+
+
 class RefusedError(BridgeError):
     """A server replied with an error; the connection stays usable."""
 
@@ -284,6 +301,8 @@ def decode_request(content: bytes) -> Request:
     """Decode a client's message; raise BridgeError with what is wrong with it."""
     try:
         return _REQUEST_DECODER.decode(content)
+    except RecursionError:
+        raise BridgeError("the message is nested too deeply") from None
     except ValueError as error:
         raise _request_error(content, error) from None
 
@@ -307,7 +326,7 @@ def reply_error(content: bytes, expected: str, error: Exception | None = None) -
         return ContractError(f"reply: {expected} expected, got {short(content)}")
     kind = reply.get("type")
     if kind == "error":
-        return RefusedError(str(reply.get("message")))
+        return RefusedError(str(reply.get("message"))[:MAX_ERROR_LENGTH])
     if kind != expected or error is None:
         return ContractError(f"reply: type {expected!r} expected, got {short(kind)}")
     return ContractError(explain(error, reply))

@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from types import FrameType
 from urllib.parse import parse_qs, urlsplit
 
-from racer_env.errors import BridgeError, RacerError
+from racer_env.errors import BridgeError, RacerError, os_reason
 
 BACKLOG = 512
 """Maximum number of connections that wait to be accepted."""
@@ -60,7 +60,7 @@ def open_listener(address: ServerAddress) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise PortInUseError(f"port {address.port} on {address.host} is taken") from None
-        raise BridgeError(f"cannot listen on {address}: {error.strerror or error}") from None
+        raise BridgeError(f"cannot listen on {address}: {os_reason(error)}") from None
     except OverflowError:
         raise BridgeError(f"a port is a number from 0 to 65535, not {address.port}") from None
     except UnicodeError:
@@ -103,7 +103,7 @@ class AccessPolicy:
 
     def __init__(self, host: str, token: str | None, origins: Collection[str] = ()) -> None:
         if not is_loopback(host) and not token:
-            raise BridgeError(f"{host} can be reached from other machines: set a token with --token SECRET")
+            raise BridgeError(f"{host} can be reached from other machines: set a token with --token-file FILE")
         self._token = _bytes(token) if token else None
         self._origins = {parse_origin(origin) for origin in origins}
 
@@ -111,11 +111,17 @@ class AccessPolicy:
         """Return why an upgrade request is refused; None if it is accepted."""
         path, _, query = target.partition("?")
         if path != "/":
-            return HTTPStatus.NOT_FOUND, "the bridge is at /"
+            return HTTPStatus.NOT_FOUND, "connect to the path /"
         if not self._is_own_origin(headers) and not self._is_allowed_origin(headers):
-            return HTTPStatus.FORBIDDEN, "pages of other origins may not use the bridge; --allow-origin URL admits one"
+            return (
+                HTTPStatus.FORBIDDEN,
+                "web pages of this origin are not allowed; bridge --allow-origin URL allows them",
+            )
         if self._token is not None and not self._has_token(query, headers):
-            return HTTPStatus.UNAUTHORIZED, "this bridge needs its token: as a bearer in Authorization, or ?token="
+            return (
+                HTTPStatus.UNAUTHORIZED,
+                "this bridge requires a token: as Authorization: Bearer TOKEN, or ?token=TOKEN",
+            )
         return None
 
     def _is_own_origin(self, headers: Mapping[str, str]) -> bool:

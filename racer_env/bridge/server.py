@@ -10,7 +10,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -24,12 +24,12 @@ from picows import (
     WSUpgradeRequest,
     WSUpgradeResponse,
     WSUpgradeResponseWithListener,
-    ws_create_server,
 )
 
+from racer_env.bridge.acceptor import Acceptor, limit_connections
 from racer_env.bridge.batch_format import MAGIC
 from racer_env.bridge.interface import DEFAULT_TRACK
-from racer_env.bridge.net import BACKLOG, SWITCH_INTERVAL, AccessPolicy, LatencyHistogram, Server, ServerAddress
+from racer_env.bridge.net import SWITCH_INTERVAL, AccessPolicy, LatencyHistogram, Server, ServerAddress
 from racer_env.bridge.session import ServerLimits, Session
 from racer_env.bridge.track_cache import TrackBuilder, TrackCache, TrackNotBuiltError
 from racer_env.engine import Track
@@ -39,10 +39,12 @@ log = logging.getLogger("racer_env.bridge")
 
 MAX_UNREAD_REPLIES = 256 * 1024
 """Size of unread replies [bytes] after which the server stops reading from a client."""
-HANDSHAKE_TIMEOUT = 5.0
-"""Maximum duration of a WebSocket handshake [s]."""
 SHUTDOWN_TIMEOUT = 0.4
 """Time that clients have to answer a close frame when the server stops [s]."""
+LOG_WINDOW, MAX_REFUSALS_LOGGED = 60.0, 100
+"""Length of a log window [s], and the maximum number of refused connections that the log has in one."""
+WEBSOCKET_VERSION = "13"
+"""Version of RFC 6455, the only one that was ever in use."""
 INTERNAL_ERROR = "internal error: the bridge's log has the details"
 
 _DATA = frozenset((WSMsgType.TEXT, WSMsgType.BINARY))
@@ -65,37 +67,39 @@ class BridgeServer(Server):
         strict: bool = False,
     ) -> None:
         super().__init__(address)
-        self._limits = limits or ServerLimits()
+        limits = limits or ServerLimits()
+        self._limits = replace(limits, connections=limit_connections(limits.connections))
+        if self._limits.connections < limits.connections:
+            log.warning(log_line("fewer connections", limit=self._limits.connections, reason="limit of open files"))
         self._access = AccessPolicy(address.host, token, origins)
         self._strict = strict
         self._tracks = TrackCache()
         self._connections: set[ServerConnection] = set()
+        self._log_window_end, self._refusals = 0.0, 0
 
     async def _serve(self, listener: socket.socket, started: Callable[[ServerAddress], None]) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL)
         self._builder = TrackBuilder(self._tracks)
         self._builder.submit(DEFAULT_TRACK)  # most clients need it first
-        server = await ws_create_server(
-            self._admit,
-            sock=listener,
-            backlog=BACKLOG,
-            websocket_handshake_timeout=HANDSHAKE_TIMEOUT,
-            enable_auto_pong=False,
-            max_frame_size=self._limits.frame_bytes,
-        )
+        acceptor = Acceptor(listener, self._admit, self._limits.frame_bytes, self._log_refusal)
+        accepting = asyncio.create_task(acceptor.accept())
         idle_check = asyncio.create_task(self._close_idle_connections())
         try:
             started(self.address)
             await self._stopped.wait()
         finally:
             idle_check.cancel()
-            server.close()
+            accepting.cancel()
             await self._close_connections()
             self._builder.close()
 
     def _admit(self, request: WSUpgradeRequest) -> WSUpgradeResponseWithListener:
         """Accept or refuse a connection. As existing servers do, accept the first subprotocol that is offered."""
         refusal = self._access.refusal(request.path.decode("latin-1"), request.headers)
+        headers = None
+        if refusal is None and request.headers.getall("Sec-WebSocket-Version", [""]) != [WEBSOCKET_VERSION]:
+            refusal = HTTPStatus.UPGRADE_REQUIRED, f"the bridge needs WebSocket version {WEBSOCKET_VERSION}"
+            headers = {"Upgrade": "websocket", "Sec-WebSocket-Version": WEBSOCKET_VERSION}
         if refusal is None and len(self._connections) >= self._limits.connections:
             refusal = (
                 HTTPStatus.SERVICE_UNAVAILABLE,
@@ -107,9 +111,21 @@ class BridgeServer(Server):
             subprotocol = {"Sec-WebSocket-Protocol": offered.group()} if offered else None
             return WSUpgradeResponseWithListener(WSUpgradeResponse.create_101_response(subprotocol), connection)
         status, reason = refusal
-        log.warning(log_line("refused", status=status.value, reason=reason))
-        response = WSUpgradeResponse.create_error_response(status, reason.encode())
+        self._log_refusal(reason, status)
+        response = WSUpgradeResponse.create_error_response(status, reason.encode(), headers)
         return WSUpgradeResponseWithListener(response, None)
+
+    def _log_refusal(self, reason: str, status: HTTPStatus | None = None) -> None:
+        """Log a refused connection; beyond a number per minute only how many more there were."""
+        now = time.monotonic()
+        if now >= self._log_window_end:
+            if self._refusals > MAX_REFUSALS_LOGGED:
+                log.warning(log_line("refused more", number=self._refusals - MAX_REFUSALS_LOGGED))
+            self._log_window_end, self._refusals = now + LOG_WINDOW, 0
+        self._refusals += 1
+        if self._refusals <= MAX_REFUSALS_LOGGED:
+            values = {"reason": reason} if status is None else {"status": status.value, "reason": reason}
+            log.warning(log_line("refused", **values))
 
     async def _close_idle_connections(self) -> None:
         """Close connections that are silent for too long, and drop those that do not answer a close frame."""
@@ -184,7 +200,8 @@ class ServerConnection(WSListener):
         self._socket = transport.underlying_transport
         self._socket.set_write_buffer_limits(high=MAX_UNREAD_REPLIES)
         peer = self._socket.get_extra_info("peername")  # None if it has disconnected already
-        self._peer = "{}:{}".format(*peer[:2]) if peer else "unknown"
+        self._host = str(peer[0]) if peer else "unknown"
+        self._peer = f"{self._host}:{peer[1]}" if peer else "unknown"
         self._connections.add(self)
         log.debug(log_line("connected", peer=self._peer))
 
@@ -241,7 +258,7 @@ class ServerConnection(WSListener):
             self._parts, self._parts_kind = bytearray(), kind
         self._parts += part
         if len(self._parts) > self._limits.frame_bytes:
-            self.end(WSCloseCode.MESSAGE_TOO_BIG, f"a message may have {self._limits.frame_bytes} bytes")
+            self.end(WSCloseCode.MESSAGE_TOO_BIG, f"a message must have at most {self._limits.frame_bytes} bytes")
         elif is_last:
             message, self._parts = bytes(self._parts), None
             self._receive(self._parts_kind, message, is_last_in_buffer)
@@ -294,7 +311,7 @@ class ServerConnection(WSListener):
             self._build(missing.names[0], kind, message)
             return
         except RecursionError:
-            reply = self._session.refusal("a message may not be nested so deeply")
+            reply = self._session.refusal("the message is nested too deeply")
         except Exception:
             log.exception(log_line("internal error", peer=self._peer, message=repr(message[:200])))
             reply = self._session.refusal(INTERNAL_ERROR)
@@ -326,7 +343,7 @@ class ServerConnection(WSListener):
                 self._send(message, self._session.refusal(_error_message(problem)))
             self._yield_turn()
 
-        self._building = asyncio.wrap_future(self._builder.submit(name))
+        self._building = asyncio.wrap_future(self._builder.submit(name, self._host))
         self._building.add_done_callback(on_built)
 
 

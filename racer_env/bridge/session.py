@@ -24,6 +24,7 @@ from racer_env.bridge.interface import (
     Scenario,
 )
 from racer_env.bridge.messages import (
+    CAPABILITIES,
     TELEMETRY_KEYS,
     BatchResetRequest,
     BoxDescription,
@@ -42,13 +43,11 @@ from racer_env.bridge.messages import (
     telemetry_of,
 )
 from racer_env.bridge.track_cache import TrackCache
-from racer_env.bridge.validation import short
 from racer_env.engine import Config, Track, circuits, parse_config, parse_start
 from racer_env.engine.config import UnknownKey
-from racer_env.errors import BridgeError, RacerError
+from racer_env.errors import BridgeError, RacerError, short
 
 PROTOCOL_VERSION = 1
-CAPABILITIES = ["autoReset", "batch", "seed", "start", "telemetry", "track", "trackIds"]
 MAX_WARNINGS = 20
 """Maximum number of unknown config keys that a connection's warnings name."""
 JSON_WHITESPACE = b" \t\r\n"
@@ -127,7 +126,7 @@ class Session:
         """
         try:
             if len(message) > self._limits.message_bytes:
-                raise BridgeError(f"a message may have {self._limits.message_bytes} bytes, this has {len(message)}")
+                raise BridgeError(f"a message must have at most {self._limits.message_bytes} bytes, not {len(message)}")
             request = decode_request(message)
             return self._handlers[type(request)](request)
         except RacerError as error:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from concurrent.futures import Future
-from queue import SimpleQueue
-from threading import Thread
+from threading import Condition, Thread
 from weakref import WeakValueDictionary
 
 from racer_env.engine import Track, circuits
@@ -15,6 +14,9 @@ from racer_env.errors import BridgeError, CircuitError
 
 MAX_NAME_LENGTH = 80
 """Maximum length of a track id [characters]."""
+
+Job = tuple[Future[Track], str]
+"""Result of a build, and the track's id."""
 
 
 class TrackNotBuiltError(Exception):
@@ -26,10 +28,10 @@ class TrackNotBuiltError(Exception):
 
 
 class TrackCache:
-    """Tracks by id, each built once and shared by all sessions. Bundled tracks are never evicted.
+    """Tracks by id, each built once and shared by all sessions. Bundled tracks are never evicted or refused.
 
-    kept: maximum number of other tracks that are kept while no session uses them.
-    limit: maximum number of tracks in use.
+    kept: maximum number of random tracks that are kept while no session uses them.
+    limit: maximum number of random tracks in use.
     """
 
     def __init__(self, kept: int = 16, limit: int = 128) -> None:
@@ -56,17 +58,20 @@ class TrackCache:
         """Build a track, which is slow. The caller must hold it until `ready` has returned it."""
         track = self._alive.get(name)
         if track is None:
-            if len(self._alive) >= self._limit:
+            if not self.is_bundled(name) and len(self._alive) - len(self._held) >= self._limit:
                 raise BridgeError(
-                    f"the bridge holds {self._limit} circuits already: use one of those, or try again later"
+                    f"the bridge holds {self._limit} random circuits already; use one of those or try again later"
                 )
             self._check(name)
             track = build_named(name)
             assert track.tables, "built here on first access, not when a client waits"
             self._alive[name] = track
-            if name in self._bundled:
+            if self.is_bundled(name):
                 self._held[name] = track
         return track
+
+    def is_bundled(self, name: str) -> bool:
+        return name in self._bundled
 
     def _check(self, name: str) -> None:
         """Raise unless a name is a bundled circuit or a random one; names from the wire are never file paths."""
@@ -87,28 +92,53 @@ class TrackCache:
 
 
 class TrackBuilder:
-    """Worker thread that builds tracks for a cache one after the other.
+    """Worker thread that builds tracks for a cache one after the other, in a fair order.
 
-    The thread is a daemon: the process can end while a track is being built.
+    Bundled tracks are built first: there are few of them, and each is built once. Then each client host gets one track
+    in turn, however many connections it has. The thread is a daemon: the process can end while a track is being built.
     """
 
     def __init__(self, cache: TrackCache) -> None:
         self._cache = cache
-        self._jobs: SimpleQueue[tuple[Future[Track], str] | None] = SimpleQueue()
+        self._bundled: deque[Job] = deque()
+        self._random: dict[str, deque[Job]] = {}
+        """Jobs of each host that waits; the next host is the first key."""
+        self._changed = Condition()
+        self._closed = False
         Thread(target=self._work, name="racer-tracks", daemon=True).start()
 
-    def submit(self, name: str) -> Future[Track]:
-        """Queue a track. Cancelling the future before its turn skips the work."""
+    def submit(self, name: str, host: str = "") -> Future[Track]:
+        """Queue a track for a client host. Cancelling the future before its turn skips the work."""
         job: Future[Track] = Future()
-        self._jobs.put((job, name))
+        with self._changed:
+            queue = self._bundled if self._cache.is_bundled(name) else self._random.setdefault(host, deque())
+            queue.append((job, name))
+            self._changed.notify()
         return job
 
     def close(self) -> None:
         """End the thread after the queued tracks."""
-        self._jobs.put(None)
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def _next(self) -> Job | None:
+        """Wait for the next job; return None if there is none left after `close`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._bundled or self._random or self._closed)
+            if self._bundled:
+                return self._bundled.popleft()
+            if not self._random:
+                return None
+            host = next(iter(self._random))
+            queue = self._random.pop(host)
+            job = queue.popleft()
+            if queue:
+                self._random[host] = queue  # behind the other hosts
+            return job
 
     def _work(self) -> None:
-        while (item := self._jobs.get()) is not None:
+        while (item := self._next()) is not None:
             job, name = item
             if job.set_running_or_notify_cancel():
                 try:

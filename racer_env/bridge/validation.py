@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from racer_env.errors import ContractError
+from racer_env.errors import ContractError, short
 
 LARGEST = sys.float_info.max
-MAX_QUOTE_LENGTH = 80
-"""Maximum length of a wrong value in an error message [characters]."""
 
 _NUMBERS = frozenset((float, int))
 
@@ -91,17 +89,6 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
-def short(value: Any) -> str:
-    """Return the representation of a value in one line, shortened for an error message."""
-    try:
-        text = " ".join(repr(value).split())
-    except RecursionError:
-        return "something nested too deeply"
-    except ValueError:  # Python converts integers to text up to a limit
-        return "an integer of thousands of digits"
-    return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 3] + "..."
-
-
 def exactly(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
     """Return an array as another type, or None if that type cannot hold all values. Only floats may be rounded."""
     if array.dtype == dtype:
@@ -145,7 +132,10 @@ _PROBLEMS: tuple[tuple[re.Pattern[str], Any], ...] = (
     (re.compile("Object contains unknown field `(.*)`"), lambda name: f"unknown key {name!r}"),
     (re.compile("Expected `.*` >= (.*)"), lambda bound: f"at least {float(bound):.6g}"),
     (re.compile("Expected `.*` <= (.*)"), lambda bound: f"at most {float(bound):.6g}"),
+    (re.compile("Expected `array` of length <= (.*)"), lambda length: f"a list of at most {length} values"),
     (re.compile("Expected `array` of length (.*)"), lambda length: f"a list of {length} values"),
+    (re.compile("Expected `object` of length <= (.*)"), lambda length: f"an object of at most {length} values"),
+    (re.compile("Expected `str` of length <= (.*)"), lambda length: f"a text of at most {length} characters"),
     (re.compile("(?:Number|Integer value) out of range"), lambda: "a finite number"),
     (
         re.compile("Expected `([a-z| ]*)`(?:, got `.*`)?"),

@@ -4,7 +4,7 @@
 """
 
 from racer_env.engine.car import DT, TICKS_PER_SECOND
-from racer_env.engine.circuits import Circuit, Medals, circuits, load_circuit
+from racer_env.engine.circuits import Circuit, Medals, circuit_name, circuits, load_circuit
 from racer_env.engine.config import Config, load_config, parse_config
 from racer_env.engine.driver import Driver
 from racer_env.engine.rewards import REWARD_COMPONENTS, RewardComponent, component_colours
@@ -31,6 +31,7 @@ __all__ = [
     "StepResult",
     "Track",
     "build_track",
+    "circuit_name",
     "circuits",
     "component_colours",
     "load_circuit",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +10,9 @@ import msgspec
 import numpy as np
 
 from racer_env.engine.circuit_check import check_points, check_track
-from racer_env.engine.random_circuits import PREFIX, parse_random_name, random_control_points
+from racer_env.engine.random_circuits import PREFIX, parse_random_name, random_control_points, random_name
 from racer_env.engine.track import DEFAULT_GATES, Track, build_track
-from racer_env.errors import CircuitError
+from racer_env.errors import CircuitError, os_reason, suggestion
 
 _PACKAGED = Path(__file__).parents[1] / "assets"
 _IN_REPOSITORY = Path(__file__).parents[2] / "assets"
@@ -30,12 +29,13 @@ ControlPoint = tuple[float, float, float]
 Seconds = Annotated[float, msgspec.Meta(gt=0.0)]
 
 
-class Medals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Lap times that earn each medal [s]."""
+class Medals(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Lap times that earn each medal [s]; `author` is that of the best agent."""
 
     gold: Seconds
     silver: Seconds
     bronze: Seconds
+    author: Seconds | None = None
 
 
 class Circuit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,10 +72,17 @@ def load_circuit(name_or_path: str | Path | Circuit) -> Track:
     if name in _bundled() or name.startswith(PREFIX):
         return named_circuit(name)
     if Path(name).is_file():
-        return read_circuit(Path(name)).build()
+        status = Path(name).stat()
+        return _track_of_file(name, status.st_mtime_ns, status.st_size)
     if name.endswith(".json"):
         raise CircuitError(f"circuit file {name} does not exist")
     return named_circuit(name)
+
+
+@lru_cache(maxsize=4)
+def _track_of_file(name: str, changed: int, size: int) -> Track:
+    """Return the track of a circuit file, from a cache; a file that was changed is read again."""
+    return read_circuit(Path(name)).build()
 
 
 @lru_cache(maxsize=64)
@@ -91,11 +98,27 @@ def build_named(name: str) -> Track:
     if name.startswith(PREFIX):
         seed, difficulty = parse_random_name(name)
         points = random_control_points(seed, difficulty)
-        circuit = Circuit(f"Random {seed}", points, f"Random, {difficulty}", id=name)
+        circuit = Circuit(random_name(name), points, f"Random, {difficulty}", id=name)
         return build_track(points, circuit.gates, circuit)
-    close = difflib.get_close_matches(name, _bundled(), n=1)
-    meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(_bundled())}, {PREFIX}SEED, or a file's path"
-    raise CircuitError(f"unknown circuit {name!r}; {meant}")
+    raise CircuitError(f"unknown circuit {name!r}; {_suggestion(name)}")
+
+
+def circuit_name(circuit_id: str) -> str:
+    """Return the name of a circuit as people say it: of an ID, of a random one, or of a file that may be gone."""
+    if circuit_id in _bundled():
+        return _bundled()[circuit_id].name
+    if circuit_id.startswith(PREFIX):
+        return random_name(circuit_id)
+    return Path(circuit_id).stem
+
+
+def _suggestion(name: str) -> str:
+    """Return a hint after an unknown circuit; names and ids are both compared."""
+    known = {circuit.name.lower(): circuit.id for circuit in circuits()}
+    if name.lower() in known:
+        return f"did you mean {known[name.lower()]}?"
+    ids = ", ".join(f"{circuit.id} ({circuit.name})" for circuit in circuits())
+    return suggestion(name, _bundled(), f"known: {ids}, {PREFIX}SEED, or a file's path")
 
 
 def read_circuit(path: Path) -> Circuit:
@@ -104,7 +127,7 @@ def read_circuit(path: Path) -> Circuit:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise CircuitError(f"cannot read circuit {path}: {error.strerror or error}") from None
+        raise CircuitError(f"cannot read circuit {path}: {os_reason(error)}") from None
     if len(content) > MAX_FILE_BYTES:
         raise CircuitError(f"{path.name} is larger than {MAX_FILE_BYTES // 2**10} KiB: it is not a circuit")
     try:
@@ -118,5 +141,5 @@ def read_circuit(path: Path) -> Circuit:
 
 @cache
 def _bundled() -> dict[str, Circuit]:
-    files = sorted((assets_folder() / "circuits").glob("*.json"))
+    files = sorted((assets_folder() / "circuits").glob("[!.]*.json"))
     return {path.stem: read_circuit(path) for path in files}

@@ -26,21 +26,27 @@ longer than the work of a tick; compiled functions therefore cannot create array
 _INTERNAL = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of functions that Python never calls: no wrappers are compiled for them."""
 
+_REORDERED = {"contract", "reassoc", "nsz"}
+
 
 @cache
-def source_hash() -> str:
-    """Return a short hash of all source files of the engine."""
+def source_hash(folder: Path = Path(__file__).parent) -> str:
+    """Return a short hash of all source files of the engine, or of another package."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(folder.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 class _EngineCache(FunctionCache):  # type: ignore[misc]
-    """File cache of numba with the hash of the whole engine in its key."""
+    """File cache of numba with the hash of the whole engine and of the function's own package in its key."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._folder = Path(function.__code__.co_filename).parent
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (*super()._index_key(sig, codegen), source_hash())
+        return (*super()._index_key(sig, codegen), source_hash(), source_hash(self._folder))
 
     def holds(self, types: tuple[Any, ...], codegen: Any) -> bool:
         return self._cache_file.load(self._index_key(types, codegen)) is not None
@@ -51,6 +57,11 @@ def part(function: Function) -> Function:
     return cast(Function, njit(forceinline=True, **_INTERNAL)(function))
 
 
+def fast_part(function: Function) -> Function:
+    """Copy a function into every `kernel` that calls it; calls would keep loops from being vectorised."""
+    return cast(Function, njit(inline="always", fastmath=_REORDERED, **_INTERNAL)(function))
+
+
 def shared(function: Function) -> Function:
     """Compile a function that only compiled functions call, without inlining: for large ones with several callers."""
     return cast(Function, njit(**_INTERNAL)(function))
@@ -58,7 +69,18 @@ def shared(function: Function) -> Function:
 
 def entry(function: Function) -> Function:
     """Compile a function that Python calls, and cache its machine code on disk if possible."""
-    dispatcher = njit(**_OPTIONS)(function)
+    return _cached(njit(**_OPTIONS)(function), function)
+
+
+def kernel(function: Function) -> Function:
+    """Compile an entry whose sums may be reordered and whose products and sums may be fused, for vector instructions.
+
+    For networks only: results depend on the processor in the last bits.
+    """
+    return _cached(njit(fastmath=_REORDERED, **_OPTIONS)(function), function)
+
+
+def _cached(dispatcher: Any, function: Function) -> Function:
     with suppress(RuntimeError):  # no writable cache folder: every process compiles
         dispatcher._cache = _EngineCache(function)
     return cast(Function, dispatcher)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.engine.rewards import REWARD_COMPONENTS
-from racer_env.errors import ConfigError
+from racer_env.errors import ConfigError, os_reason, short, suggestion
 
+MAX_FILE_BYTES = 256 * 2**10
+"""Maximum size of an ai-config file [bytes]; a complete one has 500."""
 MAX_NUMBER = 1e9
 """Maximum size of a weight; far larger ones give rewards that are not finite."""
 MAX_KEY_LENGTH = 60
-"""Maximum length of an unknown key in a message [characters]."""
+"""Maximum length of an unknown key in a message [characters]; the rest is cut off before keys are compared."""
+MAX_UNKNOWN_KEYS = 20
+"""Maximum number of unknown keys of a section that are reported."""
 Ticks = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 
 
@@ -87,9 +91,7 @@ class UnknownKey(NamedTuple):
     known: tuple[str, ...]
 
     def __str__(self) -> str:
-        close = difflib.get_close_matches(self.key, self.known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(self.known)}"
-        return f"{self.place}: unknown key {self.key!r}; {hint}"
+        return f"{self.place}: unknown key {self.key!r}; {suggestion(self.key, self.known)}"
 
 
 def parse_config(
@@ -127,9 +129,13 @@ def parse_config(
 def load_config(path: str | Path) -> Config:
     """Read and check an ai-config.json file."""
     try:
-        return parse_config(Path(path).read_bytes())
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise ConfigError(f"is larger than {MAX_FILE_BYTES // 2**10} KiB: it is not an ai-config")
+        return parse_config(content)
     except OSError as error:
-        raise ConfigError(f"cannot read config {path}: {error.strerror or error}") from None
+        raise ConfigError(f"cannot read config {path}: {os_reason(error)}") from None
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 
@@ -139,7 +145,8 @@ def _known_values(
 ) -> dict[str, Any]:
     """Return the values whose keys are fields of `kind`."""
     fields = kind.__struct_encode_fields__
-    others = [UnknownKey(place, str(key)[:MAX_KEY_LENGTH], fields) for key in values if key not in fields]
+    unknown_keys = islice((key for key in values if key not in fields), MAX_UNKNOWN_KEYS)
+    others = [UnknownKey(place, str(key)[:MAX_KEY_LENGTH], fields) for key in unknown_keys]
     if others and unknown is None:
         raise ConfigError(str(others[0]))
     if unknown is not None:
@@ -149,7 +156,7 @@ def _known_values(
 
 def _number(place: str, value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(f"{place} must be a number, not {value!r}")
+        raise ConfigError(f"{place} must be a number, not {short(value)}")
     if not abs(value) <= MAX_NUMBER:
         raise ConfigError(f"{place} must be finite and at most {MAX_NUMBER:g} in size")
     return value

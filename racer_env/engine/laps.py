@@ -1,5 +1,11 @@
-"""Gates and laps: lap times are decided here."""
+"""Gates and laps: lap times, and which of them are clean, are decided here."""
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from racer_env.engine.car import ROAD
 from racer_env.engine.compiled import Compiled, part
 
 PARALLEL = 1e-10
@@ -38,3 +44,8 @@ def _crossed(gate: Compiled, x: float, y: float, dx: float, dy: float) -> bool:
     along_move = (ox * ey - oy * ex) / cross
     along_gate = (ox * dy - oy * dx) / cross
     return 0.0 <= along_move <= 1.0 and 0.0 <= along_gate <= 1.0
+
+
+def track_limit_faults(cars: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which rows of `CAR` have wall contact and which are off the road; a lap without either is clean."""
+    return cars["wall_contact"], cars["surface"] != ROAD

@@ -4,7 +4,6 @@ The random generator is implemented here and points are rounded, so new versions
 which models were trained.
 """
 
-import difflib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from racer_env.engine.centreline import Centreline, Floats, build_centreline
 from racer_env.engine.circuit_check import check_track
 from racer_env.engine.track import build_track
 from racer_env.engine.walls import MIN_WALL_DISTANCE, WALL_OFFSET, curvatures
-from racer_env.errors import CircuitError
+from racer_env.errors import CircuitError, suggestion
 
 PREFIX = "random:"
 MAX_ATTEMPTS = 10_000
@@ -57,10 +56,14 @@ def parse_random_name(name: str) -> tuple[int, str]:
     if not (seed.isascii() and seed.isdigit() and len(seed) <= 18):
         raise CircuitError(f"random circuit {name!r}: the seed must be a whole number of 0 or more, as in {PREFIX}1234")
     if difficulty not in DIFFICULTIES:
-        close = difflib.get_close_matches(difficulty, DIFFICULTIES, n=1)
-        meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(DIFFICULTIES)}"
+        meant = suggestion(difficulty, DIFFICULTIES)
         raise CircuitError(f"random circuit {name!r}: unknown difficulty {difficulty!r}; {meant}")
     return int(seed), difficulty
+
+
+def random_name(name: str) -> str:
+    """Return the name of a random circuit as people say it, such as `Random 1234` for `random:1234:hard`."""
+    return f"Random {name.removeprefix(PREFIX).partition(':')[0]}"
 
 
 def random_control_points(seed: int, difficulty: str = DEFAULT_DIFFICULTY) -> tuple[tuple[float, float, float], ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from racer_env.engine.centreline import Floats
 from racer_env.engine.compiled import bind
 from racer_env.engine.config import Config, parse_config
+from racer_env.engine.joined import Fleet, JoinedTables, join_tables
 from racer_env.engine.starts import Start, draw_index
 from racer_env.engine.tables import TrackTables
+from racer_env.engine.thread_team import ThreadTeam
 from racer_env.engine.tick import BAD_ACTION, CAR, OBSERVATION_SIZE, observe_exactly, start_cars, step_cars
 from racer_env.engine.track import Track
 from racer_env.errors import ActionError, RacerError
@@ -24,10 +25,15 @@ Cars = np.recarray[Any, np.dtype[np.record]]
 Bools = NDArray[np.bool_]
 Observations = NDArray[np.float32]
 
-CARS_PER_THREAD = 64
-"""Minimum number of cars per thread; fewer cost more to hand over than they save."""
+CARS_PER_CALL = 64
+"""Minimum number of cars that a thread steps in one call; fewer cost more to hand over than they save."""
+CALLS_PER_THREAD = 4
+"""Number of calls into which a thread's part of a step is divided, so that no thread waits long for another."""
 
 _NO_ROWS = np.zeros(0, np.int64)
+_KEPT_WHEN_PUT_BACK = (
+    "lap", "checkpoint", "lap_ticks", "lap_gates", "last_lap_ticks", "best_lap_ticks", "step_count",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -140,8 +146,8 @@ class Simulation:
         self._step = bind_step(self.tables)
         self._begin = bind_start(self.tables)
         self._exact: Floats | None = None
-        self._threads = max(1, min(threads, os.cpu_count() or 1, num_cars // CARS_PER_THREAD))
-        self._pool = ThreadPoolExecutor(self._threads - 1, "racer-step") if self._threads > 1 else None
+        self._joined: JoinedTables | None = None
+        self._team = ThreadTeam(min(threads, os.cpu_count() or 1, num_cars // CARS_PER_CALL), "racer-step")
         self._cars["track"] = np.arange(num_cars) % len(self.tracks)
         self.configure(config)
         self.start_from(start or Start())
@@ -191,6 +197,20 @@ class Simulation:
         self._begin_episodes(np.flatnonzero(chosen))
         return self._observations
 
+    def put_back(self, car: int) -> None:
+        """Put a car back on the centreline at a standstill, at most as far as it has come since its last gate.
+
+        Its laps, gates and ticks go on.
+        """
+        row = self._cars[car].copy()
+        length, gates = self.tracks[row["track"]].length, len(self.tracks[row["track"]].gates)
+        since_gate = (row["arc"] / length - row["checkpoint"] / gates + 0.5) % 1.0 - 0.5
+        share = (row["checkpoint"] / gates + (since_gate if 0.0 <= since_gate < 1.0 / gates else 0.0)) % 1.0
+        ranges = Start(arc=(float(share), float(share))).table()
+        self._begin(self._tables[row["track"]], ranges, self._cars, self._observations, np.array([car]))
+        for column in _KEPT_WHEN_PUT_BACK:
+            self._cars[column][car] = row[column]
+
     def step(self, actions: ArrayLike) -> StepResult:
         """Advance every car by one tick. Actions are N rows of steer, throttle, brake, clamped to their ranges."""
         try:
@@ -213,6 +233,19 @@ class Simulation:
             self._observe(tables, cars, self._exact, rows)
         return self._exact
 
+    def fleet(self) -> Fleet:
+        """Return the cars for compiled code that steps them itself, with the current rewards and starts.
+
+        Such code starts the next episode of a car with `restart`. Reset the simulation before it steps the cars again.
+        """
+        if self._joined is None:
+            self._joined = join_tables(self._tables)
+        draws = [0.0, float(len(self.tracks))] if self.redraw and len(self.tracks) > 1 else []
+        order, ends = np.zeros(self.num_cars, np.int64), np.zeros(len(self.tracks), np.int64)
+        return Fleet(
+            self._joined, self._rules, self._ranges, self._cars, self._observations, order, ends, np.array(draws)
+        )
+
     def _as_rows(self, actions: ArrayLike) -> Floats:
         array = np.asarray(actions, dtype=np.float64)
         if array.shape != self._shape:
@@ -220,30 +253,31 @@ class Simulation:
         return array
 
     def _plan_calls(self) -> None:
-        """Prepare one compiled call per track that has cars, or one per track and thread."""
+        """Prepare one compiled call per track that has cars, or several if threads share them."""
         order = np.argsort(self._cars["track"], kind="stable")
         ends = np.cumsum(np.bincount(self._cars["track"], minlength=len(self.tracks)))[:-1]
         shares = (
             (tables, share)
             for tables, members in zip(self._tables, np.split(order, ends), strict=True)
-            for share in np.array_split(members, self._threads)
+            for share in np.array_split(members, self._number_of_calls(len(members)))
         )
         self._calls = [
             (tables, self._rules, self._cars, self._observations, rows) for tables, rows in shares if len(rows)
         ]
         self._call = self._calls[0] if len(self._calls) == 1 else None
 
+    def _number_of_calls(self, cars: int) -> int:
+        """Return the number of calls that step some cars of one track."""
+        if self._team.threads == 1:
+            return 1
+        return max(1, min(cars // CARS_PER_CALL, self._team.threads * CALLS_PER_THREAD))
+
     def _step_in_calls(self) -> int:
         if not np.isfinite(self._actions).all():
             return BAD_ACTION
-        if self._pool is None:
-            return sum(self._step(*call) for call in self._calls)
-        others = [self._pool.submit(self._step_share, first) for first in range(1, self._threads)]
-        return self._step_share(0) + sum(other.result() for other in others)
-
-    def _step_share(self, first: int) -> int:
-        """Run the share of one thread: every n-th call, for n threads."""
-        return sum(self._step(*call) for call in self._calls[first :: self._threads])
+        ended: list[int] = []
+        self._team.run(lambda thread, number: ended.append(self._step(*self._calls[number])), len(self._calls))
+        return sum(ended)
 
     def _finish(self, count: int) -> NDArray[np.int64]:
         """Handle a tick in which episodes ended or an action was not finite. Returns the indices of the ended cars.
@@ -286,6 +320,5 @@ class Simulation:
         self._plan_calls()
 
     def close(self) -> None:
-        """End the threads, if there are any; the simulation cannot be stepped afterwards."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        """End the other threads, if there are any."""
+        self._team.close()

@@ -12,7 +12,7 @@ from racer_env.engine.car import wrap_angle
 from racer_env.engine.centreline import Floats
 from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.locate import pose_at
-from racer_env.errors import ConfigError
+from racer_env.errors import ConfigError, short
 
 Range = tuple[float, float]
 
@@ -51,6 +51,23 @@ class Start:
         return np.array(astuple(self), dtype=np.float64)
 
 
+GRID_BOXES, GRID_FIRST, GRID_SPACING, GRID_OFFSET = 8, 4.8, 11.0, 0.4
+"""Starting grid: number of boxes, distance of the first from the line and of each from the next [units], and offset of
+the boxes to the left and right of the centreline, alternating, as a fraction of half the road width."""
+GRID_NOSE = 4.8
+"""Distance of a car's position from the front of its box [units]."""
+
+
+def grid_starts(length: float) -> tuple[Start, ...]:
+    """Return the standing starts from the boxes of the starting grid, on a circuit of this length [units]."""
+    starts = []
+    for box in range(GRID_BOXES):
+        arc = 1.0 - (GRID_FIRST + box * GRID_SPACING + GRID_NOSE) / length % 1.0
+        offset = GRID_OFFSET if box % 2 == 0 else -GRID_OFFSET
+        starts.append(Start(arc=(arc, arc), offset=(offset, offset)))
+    return tuple(starts)
+
+
 ANYWHERE = Start(arc=(0.0, 1.0), offset=(-0.8, 0.8), heading=(-0.5, 0.5), speed=(0.0, 120.0))
 """Starts all over the road at many speeds: training sees every corner early."""
 
@@ -66,14 +83,14 @@ def parse_start(start: Start | Mapping[str, Any] | None) -> Start:
         raise ConfigError(f"start must be an object with {', '.join(known)}, not {type(start).__name__}")
     for key in start:
         if key not in known:
-            raise ConfigError(f"start: unknown key {key!r}; known: {', '.join(known)}")
+            raise ConfigError(f"start: unknown key {short(key)}; known: {', '.join(known)}")
     return Start(**{key: _range(key, value) for key, value in start.items()})
 
 
 def _range(name: str, value: Any) -> tuple[float, float]:
     numbers = value if isinstance(value, (list, tuple)) else (value, value)
     if len(numbers) != 2 or any(isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers):
-        raise ConfigError(f"start {name}: a number, or two for a range, not {value!r}")
+        raise ConfigError(f"start {name}: a number, or two for a range, not {short(value)}")
     try:
         return float(numbers[0]), float(numbers[1])
     except OverflowError:
@@ -81,7 +98,7 @@ def _range(name: str, value: Any) -> tuple[float, float]:
 
 
 def draw_index(count: int, cars: NDArray[np.void], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draw an index below `count` for each of these cars, from the car's own generator, as `_draw` does."""
+    """Draw an index below `count` for each of these cars, from the car's own generator, as `draw` does."""
     with np.errstate(over="ignore"):
         cars["random"][rows] += np.uint64(0x9E3779B97F4A7C15)
         z = cars["random"][rows]
@@ -95,13 +112,13 @@ def draw_index(count: int, cars: NDArray[np.void], rows: NDArray[np.int64]) -> N
 def place(track: Compiled, car: Compiled, ranges: Compiled) -> None:
     """Draw a start for a car and set its whole state as at the beginning of an episode."""
     length = track.frame[0].length
-    arc = _draw(car, ranges[0]) * length
+    arc = draw(car, ranges[0]) * length
     arc = arc - length if arc >= length else arc
     x, y, direction, half_width = pose_at(track, arc)
-    offset = _draw(car, ranges[1]) * half_width
-    error = _draw(car, ranges[2])
+    offset = draw(car, ranges[1]) * half_width
+    error = draw(car, ranges[2])
     car.heading = wrap_angle(direction + error) if error != 0.0 else direction
-    car.speed = _draw(car, ranges[3])
+    car.speed = draw(car, ranges[3])
     car.x, car.y = x - offset * math.sin(direction), y + offset * math.cos(direction)
     car.vx, car.vy = car.speed * math.cos(car.heading), car.speed * math.sin(car.heading)
     car.yaw_rate = car.slip_angle = car.steer = car.throttle = car.brake = 0.0
@@ -113,7 +130,7 @@ def place(track: Compiled, car: Compiled, ranges: Compiled) -> None:
 
 
 @part
-def _draw(car: Compiled, bounds: Compiled) -> float:
+def draw(car: Compiled, bounds: Compiled) -> float:
     """Draw a uniform number from a range with the car's own generator (splitmix64); a fixed value draws none."""
     low, high = bounds[0], bounds[1]
     if low == high:

@@ -37,6 +37,8 @@ MAX_JUMP = 40
 """Maximum number of cells that a ray crosses in one jump."""
 ZOOM = 2
 """Ratio of the square sizes of two levels while candidates are narrowed down."""
+BLOCK_SIZE = 2**16
+"""Pairs of a square and a candidate that are compared at once; all of them together would take 500 MiB."""
 SQUARE_CELLS = 4
 """Cells along the side of a square."""
 BEAM_DIRECTIONS = 64
@@ -243,7 +245,7 @@ def _fill_candidates(frame: np.void, samples: NDArray[np.void], squares: NDArray
     nearest somewhere in the larger square around it. The difference of the squared distances to two samples is
     linear over a square, so each is compared with the one nearest to the centre at a single corner.
     """
-    lists = np.arange(len(samples))
+    lists = np.arange(len(samples), dtype=np.int32)
     starts, counts, columns = np.zeros(1, np.int64), np.array([len(samples)]), 1
     level = math.ceil(math.log(max(frame["square_columns"], frame["square_rows"], 2), ZOOM) - 1e-9)
     for scale in (ZOOM**k for k in reversed(range(level))):
@@ -251,24 +253,47 @@ def _fill_candidates(frame: np.void, samples: NDArray[np.void], squares: NDArray
         new_columns, new_rows = -(-frame["square_columns"] // scale), -(-frame["square_rows"] // scale)
         row, column = np.divmod(np.arange(new_columns * new_rows), new_columns)
         parent = row // ZOOM * columns + column // ZOOM
-        columns, counts = new_columns, counts[parent]
-        first = np.cumsum(counts) - counts
-        place = np.repeat(np.arange(len(parent)), counts)
-        sample = lists[np.arange(len(place)) + (starts[parent] - first)[place]]
-
-        x, y = samples["x"][sample], samples["y"][sample]
-        distance = (x - (frame["left"] + (2 * column + 1) * half)[place]) ** 2
-        distance += (y - (frame["bottom"] + (2 * row + 1) * half)[place]) ** 2
-        least = np.minimum.reduceat(distance, first)
-        nearest = np.empty(len(parent), np.int64)
-        nearest[place[distance == least[place]]] = sample[distance == least[place]]
-        apart = np.abs(x - samples["x"][nearest][place]) + np.abs(y - samples["y"][nearest][place])
-        kept = distance - least[place] <= 2.0 * half * apart + TOLERANCE
-        lists, counts = sample[kept], np.bincount(place[kept], minlength=len(parent))
+        x, y = frame["left"] + (2 * column + 1) * half, frame["bottom"] + (2 * row + 1) * half
+        columns, starts, counts = new_columns, starts[parent], counts[parent]
+        blocks = np.flatnonzero(np.diff(np.cumsum(counts) // BLOCK_SIZE)) + 1
+        narrowed = [
+            _narrow(samples, lists, half, *square)
+            for square in zip(*(np.split(each, blocks) for each in (x, y, starts, counts)), strict=True)
+        ]
+        lists, counts = (np.concatenate(each) for each in zip(*narrowed, strict=True))
         starts = np.cumsum(counts) - counts
     squares["samples"] = np.append(starts, len(lists))
     squares["candidates"] = np.append(counts, len(samples))
     return np.concatenate([lists, np.arange(len(samples))]).astype(np.int32)
+
+
+def _narrow(
+    samples: NDArray[np.void],
+    lists: NDArray[np.int32],
+    half: float,
+    x: Floats,
+    y: Floats,
+    starts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the candidates that are nearest to some point of each square, and their number per square.
+
+    half: half the side of a square.
+    x, y: centres of the squares.
+    starts, counts: place of each square's candidates in `lists`.
+    """
+    first = np.cumsum(counts) - counts
+    place = np.repeat(np.arange(len(counts)), counts)
+    sample = lists[np.arange(len(place)) + (starts - first)[place]]
+    sample_x, sample_y = samples["x"][sample], samples["y"][sample]
+    distance = (sample_x - x[place]) ** 2
+    distance += (sample_y - y[place]) ** 2
+    least = np.minimum.reduceat(distance, first)[place]
+    nearest = np.empty(len(counts), np.int64)
+    nearest[place[distance == least]] = sample[distance == least]
+    apart = np.abs(sample_x - samples["x"][nearest][place]) + np.abs(sample_y - samples["y"][nearest][place])
+    kept = distance - least <= 2.0 * half * apart + TOLERANCE
+    return sample[kept], np.bincount(place[kept], minlength=len(counts))
 
 
 def _fill_jumps(frame: np.void, cells: NDArray[np.void]) -> None:

@@ -14,8 +14,7 @@ from typing import Any, NoReturn, Self, TypeVar
 import orjson
 
 from racer_env.bridge.net import ServerAddress
-from racer_env.bridge.validation import short
-from racer_env.errors import ActionError, BridgeError, ContractError
+from racer_env.errors import ActionError, BridgeError, ContractError, os_reason, short
 from racer_env.games.protocol import (
     ACTION_KEYS,
     GameState,
@@ -154,8 +153,7 @@ class RacingGameClient:
         try:
             connection = socket.create_connection((self._address.host, self._address.port), self._timeout)
         except (OSError, OverflowError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise BridgeError(f"no games at {self._address}: {reason}; is the server running?") from None
+            raise BridgeError(f"no games at {self._address}: {os_reason(error)}; is the server running?") from None
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
@@ -265,7 +263,7 @@ class RacingGameClient:
         if b'"ERROR"' in received:
             parse_line(received.splitlines()[-1])
         raise BridgeError(
-            f"the games server at {self._address} has closed the connection ({error.strerror or error})"
+            f"the games server at {self._address} has closed the connection ({os_reason(error)})"
         ) from None
 
     def _drop(self) -> None:

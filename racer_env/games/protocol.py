@@ -17,8 +17,8 @@ import orjson
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from racer_env.bridge.validation import explain, field, short
-from racer_env.errors import BridgeError, ContractError, RacerError
+from racer_env.bridge.validation import explain, field
+from racer_env.errors import BridgeError, ContractError, RacerError, short
 from racer_env.games.worker_protocol import FRAME_SHAPE, MAX_ACTION, MIN_ACTION, Action, TickStats
 
 ACTION_KEYS = ("steer", "gas", "brake")

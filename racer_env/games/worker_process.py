@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, os_reason
 from racer_env.games.worker_protocol import (
     LENGTH_SIZE,
     Action,
@@ -92,7 +92,7 @@ class WorkerProcess:
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except OSError as error:
-            raise GamesError(f"worker {self.number} cannot be started: {error.strerror or error}") from None
+            raise GamesError(f"worker {self.number} cannot be started: {os_reason(error)}") from None
         try:
             self._send(self._make_setup())
             async with asyncio.timeout(REPLY_TIMEOUT):

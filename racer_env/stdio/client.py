@@ -16,8 +16,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from racer_env.bridge.validation import Contract, field, short
-from racer_env.errors import BridgeError, ContractError, RacerError
+from racer_env.bridge.validation import Contract, field
+from racer_env.errors import BridgeError, ContractError, RacerError, short
 from racer_env.stdio.process import HelperProcess
 from racer_env.stdio.schema import Bounds, Expected, check_array, check_choice, check_description
 

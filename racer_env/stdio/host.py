@@ -24,8 +24,8 @@ import orjson
 from gymnasium import spaces
 
 from racer_env.box2d import box2d_missing
-from racer_env.bridge.validation import exactly, short
-from racer_env.errors import ActionError, ContractError, RacerError, in_one_line
+from racer_env.bridge.validation import exactly
+from racer_env.errors import ActionError, ContractError, RacerError, in_one_line, short
 from racer_env.stdio.schema import Bounds, check_array, check_choice, describe
 
 MAX_REQUEST_SIZE = 1024 * 1024

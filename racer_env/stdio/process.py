@@ -22,8 +22,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, cast
 
-from racer_env.bridge.validation import short
-from racer_env.errors import BridgeError, ContractError
+from racer_env.errors import BridgeError, ContractError, os_reason, short
 
 MAX_REPLY_SIZE = 64 * 1024 * 1024
 """Maximum length of a reply [bytes]."""
@@ -171,7 +170,7 @@ def _start(
             creationflags=_detached_on_windows(),
         )
     except (OSError, ValueError, TypeError) as error:
-        raise BridgeError(f"cannot start {command[0]}: {error}") from None
+        raise BridgeError(f"cannot start {command[0]}: {os_reason(error)}") from None
 
 
 def _write_requests(stdin: IO[bytes], requests: Requests) -> None:

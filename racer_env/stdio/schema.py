@@ -16,8 +16,8 @@ import numpy as np
 from gymnasium import Space, spaces
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from racer_env.bridge.validation import exactly, field, short
-from racer_env.errors import ActionError, ContractError, RacerError
+from racer_env.bridge.validation import exactly, field
+from racer_env.errors import ActionError, ContractError, RacerError, short
 
 
 @dataclass(frozen=True, eq=False)

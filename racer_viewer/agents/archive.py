@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, os_reason
 
 MAX_SHOWN_LENGTH = 80
 """Maximum length of text from a file in an error message."""
@@ -57,7 +57,7 @@ def read_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
                 raise AgentError(f"is larger than {limit // 2**20} MiB, which is the limit")
             return file.read(size)
     except (OSError, ValueError) as error:
-        raise AgentError(f"cannot be read: {error}") from error
+        raise AgentError(f"cannot be read: {os_reason(error)}") from error
 
 
 def check_is_file(path: Path) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from racer_env.errors import os_reason, suggestion
 from racer_viewer.agents.agent import Agent, AgentInfo
 from racer_viewer.agents.archive import AgentError, Archive, check_is_file, read_file, shown
 from racer_viewer.agents.networks import Floats
@@ -38,6 +41,10 @@ DESCRIPTION, TENSORS = "data", "policy.pth"
 """Members of a model's archive that are read."""
 
 
+MAX_COMPARED = 1000
+"""Maximum number of models in a folder whose names are compared with one that does not exist."""
+
+
 class MissingStatisticsWarning(UserWarning):
     """A model was trained with normalised observations, but its statistics were not found."""
 
@@ -46,6 +53,8 @@ class _BundledModel(msgspec.Struct, frozen=True):
     """Entry of models.json."""
 
     tracks: tuple[str, ...]
+    author_of: tuple[str, ...] = ()
+    """Circuits on which it has the best clean lap of all bundled models."""
 
 
 def models_folder() -> Path:
@@ -55,7 +64,7 @@ def models_folder() -> Path:
 
 def bundled_models() -> list[Path]:
     """Return the bundled models: the champion first, the others by name."""
-    return sorted(models_folder().glob("*.zip"), key=lambda path: (path.stem != CHAMPION, path.stem))
+    return sorted(models_folder().glob("[!.]*.zip"), key=lambda path: (path.stem != CHAMPION, path.stem))
 
 
 @cache
@@ -63,6 +72,13 @@ def bundled_tracks() -> dict[str, tuple[str, ...]]:
     """Return the ids of the circuits that each bundled model was trained on, by model name."""
     facts = msgspec.json.decode((models_folder() / "models.json").read_bytes(), type=dict[str, _BundledModel])
     return {name: each.tracks for name, each in facts.items()}
+
+
+@cache
+def bundled_authors() -> dict[str, Path]:
+    """Return the bundled model with the best clean lap on each bundled circuit, by the circuit's id."""
+    facts = msgspec.json.decode((models_folder() / "models.json").read_bytes(), type=dict[str, _BundledModel])
+    return {track: models_folder() / f"{name}.zip" for name, each in facts.items() for track in each.author_of}
 
 
 def load_agent(path: str | os.PathLike[str], stats: str | os.PathLike[str] | None = None) -> Agent:
@@ -77,6 +93,8 @@ def load_agent(path: str | os.PathLike[str], stats: str | os.PathLike[str] | Non
     file = _model_file(Path(path))
     stats_path = find_stats(file) if stats is None else Path(stats)
     normaliser = None if stats_path is None else _load_normaliser(stats_path)
+    if not os.path.exists(file):
+        raise AgentError(f"{file}: {_missing(file)}")
     try:
         load = _load_onnx if file.suffix.lower() == ".onnx" else _load_zip
         policy, info = load(file, _file_info(file, stats_path))
@@ -97,6 +115,17 @@ def _model_file(path: Path) -> Path:
     return next((folder / name for folder in folders for name in names if os.path.isfile(folder / name)), path)
 
 
+def _missing(file: Path) -> str:
+    """Say that there is no such model, and which one of the same folder may be meant."""
+    if len(file.parts) == 1:
+        names = [path.stem for path in bundled_models()]
+        return f"there is no such file or bundled model; {suggestion(file.stem, names)}"
+    with suppress(OSError):
+        there = islice((path.stem for path in file.parent.iterdir() if path.suffix in (".zip", ".onnx")), MAX_COMPARED)
+        return f"there is no such file; {suggestion(file.stem, there, ' ')}".rstrip("; ")
+    return "there is no such file"
+
+
 def _load_normaliser(path: Path) -> Normaliser | None:
     stats = load_stats(path)
     if stats.observations is None:
@@ -115,7 +144,7 @@ def _file_info(file: Path, stats_path: Path | None) -> AgentInfo:
         status = file.stat()
         modified = datetime.fromtimestamp(status.st_mtime, UTC)
     except (OSError, OverflowError, ValueError) as error:
-        raise AgentError(f"cannot be read: {error}") from error
+        raise AgentError(f"cannot be read: {os_reason(error)}") from error
     return AgentInfo(file.stem, file, status.st_size, modified, stats_path)
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.agents.pickle_writer import named_tensors, write_pickle, write_tensors, write_zip
-from racer_viewer.agents.pickles import DTYPE, PickledName, PickledObject
+from racer_viewer.agents.pickle_writer import named_tensors, pickled_dtype, write_pickle, write_tensors, write_zip
+from racer_viewer.agents.pickles import PickledName, PickledObject
 from racer_viewer.agents.policies import ACTION_HIGH, ACTION_LOW, OBSERVATION_HIGH, OBSERVATION_LOW
 from racer_viewer.agents.stats import RunningStats, Statistics
 from racer_viewer.agents.stats_files import RUNNING_MEAN_STD, STATS_MEMBER, VEC_NORMALIZE, stats_npz
@@ -51,10 +51,11 @@ SETTINGS = frozenset(
 """Settings of an algorithm that a file may contain, all plain numbers."""
 AUTOMATIC = re.compile(r"auto(_\d+(\.\d+)?)?")
 """Text that SAC takes instead of a number for its entropy."""
-ADAM = {
+ADAM: dict[str, Any] = {
     "betas": (0.9, 0.999), "eps": 1e-5, "weight_decay": 0, "amsgrad": False, "maximize": False, "foreach": None,
     "capturable": False, "differentiable": False, "fused": None,
 }  # fmt: skip
+"""Settings of the optimiser that stable-baselines3 uses by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,6 @@ class ModelContent:
     optimisers: Mapping[str, Any]
     variables: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     action_limits: Limits = (ACTION_LOW, ACTION_HIGH)
-    observation_limits: Limits = (OBSERVATION_LOW, OBSERVATION_HIGH)
     stats: Statistics | None = None
 
     def to_bytes(self) -> bytes:
@@ -97,7 +97,7 @@ class ModelContent:
                 "__init__": f"<function {name}.__init__ at 0x0>",
             },
             "policy_kwargs": _entry("dict", dict(self.policy_settings), self.policy_settings),
-            "observation_space": _box_entry(*self.observation_limits),
+            "observation_space": _box_entry(OBSERVATION_LOW, OBSERVATION_HIGH),
             "action_space": _box_entry(*self.action_limits),
             "verbose": 0,
             "n_envs": 1,
@@ -157,7 +157,9 @@ def write_vec_normalize(stats: Statistics) -> bytes:
 def _is_plain(name: str, value: Any) -> bool:
     if isinstance(value, str):
         return name in ("ent_coef", "target_entropy") and AUTOMATIC.fullmatch(value) is not None
-    return value is None or (isinstance(value, bool | int | float) and math.isfinite(value))
+    if isinstance(value, int):
+        return abs(value) < 2**63
+    return value is None or (isinstance(value, float) and math.isfinite(value))
 
 
 def _entry(type_name: str, value: Any, shown: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -175,7 +177,7 @@ def _box_entry(low: NDArray[np.float32], high: NDArray[np.float32]) -> dict[str,
 
 def _box(low: NDArray[np.float32], high: NDArray[np.float32]) -> PickledObject:
     state = {
-        "dtype": PickledObject(DTYPE, ("f4", False, True), state=(3, "<", None, None, None, -1, -1, 0)),
+        "dtype": pickled_dtype(low.dtype),
         "_shape": low.shape,
         "low": low,
         "bounded_below": np.isfinite(low),

@@ -1,12 +1,13 @@
 """ONNX files: the part of the format that a policy needs, read and written without onnx or onnxruntime.
 
-An ONNX file is a protobuf message. Every length is checked before it is used; tensors in other files are refused.
+An ONNX file is a protobuf message. Every length is checked before it is used, the number of fields in all messages is
+bounded, and the content of tensors is not copied; tensors in other files are refused.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +16,13 @@ from numpy.typing import NDArray
 
 from racer_viewer.agents.archive import AgentError, shown
 
-MAX_FIELDS = 100_000
-"""Maximum number of fields in one message."""
+MAX_FIELDS = 200_000
+"""Maximum number of fields, and of numbers in lists, in all messages of a file; a policy has a few hundred."""
 MAX_NODES = 1000
 MAX_VALUES = 16 * 2**20
 """Maximum number of values in all tensors of a file."""
+MAX_DIMENSIONS = 8
+"""Maximum number of dimensions of a tensor; numpy combines arrays of at most 32."""
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types of protobuf."""
 FLOAT, INT64, DOUBLE = 1, 7, 11
@@ -28,7 +31,9 @@ DTYPES: Mapping[int, np.dtype[Any]] = {FLOAT: np.dtype("<f4"), INT64: np.dtype("
 OPSET_VERSION, IR_VERSION = 17, 10
 """Versions of the operators and of the file format that are written; runtimes of the last years support both."""
 
-Value = int | bytes
+Value = int | memoryview
+Message = Mapping[int, Sequence[Value]]
+"""Values of a message by the numbers of their fields."""
 Array = NDArray[Any]
 
 
@@ -64,18 +69,9 @@ class OnnxGraph:
 def read_onnx(data: bytes) -> OnnxGraph:
     """Read the graph of an ONNX file. Raises AgentError for damaged files and for parts that a policy does not need."""
     try:
-        graph = _only(_messages(data, 7), "graph")
-        nodes = [_read_node(each) for each in _messages(graph, 1)]
-        if len(nodes) > MAX_NODES:
-            raise AgentError(f"is an ONNX model of more than {MAX_NODES} operations")
-        constants, left = {}, MAX_VALUES
-        for each in _messages(graph, 5):
-            name, array = _read_tensor(each, left)
-            constants[name], left = array, left - array.size
-        inputs, outputs = ([_read_port(each) for each in _messages(graph, number)] for number in (11, 12))
+        return _Reader().graph(memoryview(data))
     except (ValueError, IndexError, struct.error, OverflowError) as error:
         raise AgentError(f"is not an ONNX model, or it is damaged ({shown(str(error))})") from error
-    return OnnxGraph(nodes, constants, [port for port in inputs if port.name not in constants], outputs)
 
 
 def write_onnx(graph: OnnxGraph, name: str) -> bytes:
@@ -89,32 +85,130 @@ def write_onnx(graph: OnnxGraph, name: str) -> bytes:
     return b"".join(parts)
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """Yield the number and value of each field of a message; 4 and 8 byte values as bytes."""
-    position, count = 0, 0
-    while position < len(data):
-        count += 1
-        if count > MAX_FIELDS:
-            raise ValueError("a message has too many fields")
-        key, position = _read_varint(data, position)
-        number, wire_type = key >> 3, key & 7
-        if wire_type == VARINT:
-            value, position = _read_varint(data, position)
-            yield number, value
-            continue
-        if wire_type == BYTES:
-            size, position = _read_varint(data, position)
-        elif wire_type in (FIXED64, FIXED32):
-            size = 8 if wire_type == FIXED64 else 4
+class _Reader:
+    """Reader of the messages of one file, each of which is read once; all of them share one bound."""
+
+    def __init__(self) -> None:
+        self._fields_left, self._values_left = MAX_FIELDS, MAX_VALUES
+
+    def graph(self, data: memoryview) -> OnnxGraph:
+        graph = self._message(_only(_parts(self._message(data), 7), "graph"))
+        nodes = _parts(graph, 1)
+        if len(nodes) > MAX_NODES:
+            raise AgentError(f"is an ONNX model of more than {MAX_NODES} operations")
+        constants = dict(self._tensor(each) for each in _parts(graph, 5))
+        inputs, outputs = ([self._port(each) for each in _parts(graph, number)] for number in (11, 12))
+        inputs = [port for port in inputs if port.name not in constants]
+        return OnnxGraph([self._node(each) for each in nodes], constants, inputs, outputs)
+
+    def _message(self, data: memoryview) -> Message:
+        """Return the fields of a message; 4 and 8 byte values as bytes."""
+        fields: dict[int, list[Value]] = {}
+        position = 0
+        while position < len(data):
+            self._count_field()
+            key, position = _read_varint(data, position)
+            number, wire_type = key >> 3, key & 7
+            value: Value
+            if wire_type == VARINT:
+                value, position = _read_varint(data, position)
+            else:
+                size, position = _size(data, position, wire_type)
+                value, position = data[position : position + size], position + size
+            fields.setdefault(number, []).append(value)
+        return fields
+
+    def _count_field(self) -> None:
+        self._fields_left -= 1
+        if self._fields_left < 0:
+            raise ValueError("it has too many fields")
+
+    def _numbers(self, message: Message, number: int) -> list[int]:
+        """Return a repeated integer field, packed or not."""
+        result: list[int] = []
+        for value in message.get(number, ()):
+            if isinstance(value, int):
+                result.append(_signed(value))
+                continue
+            position = 0
+            while position < len(value):
+                self._count_field()
+                item, position = _read_varint(value, position)
+                result.append(_signed(item))
+        return result
+
+    def _node(self, data: memoryview) -> OnnxNode:
+        message = self._message(data)
+        if (domain := _text(message, 7)) not in ("", "ai.onnx"):
+            raise ValueError(f"an operation of {shown(domain)}")
+        inputs, outputs = ([str(each, "utf-8") for each in _parts(message, number)] for number in (1, 2))
+        attributes = dict(self._attribute(each) for each in _parts(message, 5))
+        return OnnxNode(_text(message, 4), inputs, outputs, attributes)
+
+    def _attribute(self, data: memoryview) -> tuple[str, Any]:
+        """Return the name and value of an attribute: a number, a list of whole numbers or a tensor."""
+        message = self._message(data)
+        name = _text(message, 1)
+        match message:
+            case {2: [memoryview() as value, *_]}:
+                return name, struct.unpack("<f", value)[0]
+            case {3: [int() as value, *_]}:
+                return name, _signed(value)
+            case {5: [memoryview() as value, *_]}:
+                return name, self._tensor(value)[1]
+            case {8: _}:
+                return name, self._numbers(message, 8)
+        return name, None
+
+    def _tensor(self, data: memoryview) -> tuple[str, Array]:
+        """Return the name and content of a tensor."""
+        message = self._message(data)
+        if 13 in message or any(self._numbers(message, 14)):
+            raise AgentError("is an ONNX model with tensors in other files, which are not read")
+        shape, (kind,) = self._numbers(message, 1), self._numbers(message, 2) or (0,)
+        if len(shape) > MAX_DIMENSIONS:
+            raise ValueError(f"a tensor of {len(shape)} dimensions")
+        size = 1
+        for side in shape:
+            size *= side
+            if side < 0 or size > self._values_left:
+                raise ValueError("a tensor is too large")
+        self._values_left -= size
+        if kind not in DTYPES:
+            raise ValueError(f"a tensor of type {kind}")
+        content = _parts(message, 9) or _parts(message, {FLOAT: 4, DOUBLE: 10}.get(kind, 9))
+        if kind == INT64 and not content:
+            numbers = np.array(self._numbers(message, 7), DTYPES[kind])
         else:
-            raise ValueError(f"wire type {wire_type}")
-        if size > len(data) - position:
-            raise ValueError("a field is longer than its message")
-        yield number, data[position : position + size]
-        position += size
+            numbers = np.frombuffer(content[0] if len(content) == 1 else b"".join(content), DTYPES[kind])
+        if numbers.size != size:
+            raise ValueError("a tensor is shorter or longer than its shape")
+        return _text(message, 8), numbers.reshape(shape)
+
+    def _port(self, data: memoryview) -> OnnxPort:
+        message = self._message(data)
+        kind_of_value = self._message(_only(_parts(message, 2), "type"))
+        tensor = self._message(_only(_parts(kind_of_value, 1), "tensor type"))
+        shapes = [self._message(each) for each in _parts(tensor, 2)]
+        sides = [self._numbers(self._message(each), 1) for shape in shapes for each in _parts(shape, 1)]
+        (kind,) = self._numbers(tensor, 1) or (0,)
+        return OnnxPort(_text(message, 1), kind, tuple(side[0] if side else None for side in sides))
 
 
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+def _size(data: memoryview, position: int, wire_type: int) -> tuple[int, int]:
+    """Return the size of a field that is not a varint, and its position."""
+    if wire_type == BYTES:
+        size, position = _read_varint(data, position)
+    elif wire_type in (FIXED64, FIXED32):
+        size = 8 if wire_type == FIXED64 else 4
+    else:
+        raise ValueError(f"wire type {wire_type}")
+    if size > len(data) - position:
+        raise ValueError("a field is longer than its message")
+    return size, position
+
+
+def _read_varint(data: memoryview, position: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         byte = data[position]
@@ -125,89 +219,27 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
     raise ValueError("a number is too long")
 
 
-def _messages(data: bytes, number: int) -> list[bytes]:
-    found = [value for each, value in _fields(data) if each == number]
-    if not all(isinstance(value, bytes) for value in found):
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _parts(message: Message, number: int) -> list[memoryview]:
+    """Return a repeated field of messages, texts or bytes."""
+    found = message.get(number, ())
+    parts = [value for value in found if isinstance(value, memoryview)]
+    if len(parts) != len(found):
         raise ValueError(f"field {number} is not a message")
-    return [value for value in found if isinstance(value, bytes)]
+    return parts
 
 
-def _only(found: Sequence[bytes], what: str) -> bytes:
+def _only(found: Sequence[memoryview], what: str) -> memoryview:
     if len(found) != 1:
         raise ValueError(f"it has {len(found)} of: {what}")
     return found[0]
 
 
-def _text(data: bytes, number: int) -> str:
-    return b"".join(_messages(data, number)[-1:]).decode("utf-8")
-
-
-def _numbers(data: bytes, number: int) -> list[int]:
-    """Return a repeated integer field, packed or not."""
-    result: list[int] = []
-    for each, value in _fields(data):
-        if each != number:
-            continue
-        if isinstance(value, int):
-            result.append(_signed(value))
-            continue
-        position = 0
-        while position < len(value):
-            item, position = _read_varint(value, position)
-            result.append(_signed(item))
-    return result
-
-
-def _signed(value: int) -> int:
-    return value - 2**64 if value >= 2**63 else value
-
-
-def _read_node(data: bytes) -> OnnxNode:
-    if _text(data, 7) not in ("", "ai.onnx"):
-        raise ValueError(f"an operation of {_text(data, 7)}")
-    inputs, outputs = ([each.decode("utf-8") for each in _messages(data, number)] for number in (1, 2))
-    return OnnxNode(_text(data, 4), inputs, outputs, dict(_read_attribute(each) for each in _messages(data, 5)))
-
-
-def _read_attribute(data: bytes) -> tuple[str, Any]:
-    """Return the name and value of an attribute: a number, a list of whole numbers or a tensor."""
-    for number, value in _fields(data):
-        if number == 2 and isinstance(value, bytes):
-            return _text(data, 1), struct.unpack("<f", value)[0]
-        if number == 3 and isinstance(value, int):
-            return _text(data, 1), _signed(value)
-        if number == 5 and isinstance(value, bytes):
-            return _text(data, 1), _read_tensor(value, MAX_VALUES)[1]
-        if number == 8:
-            return _text(data, 1), _numbers(data, 8)
-    return _text(data, 1), None
-
-
-def _read_tensor(data: bytes, max_values: int) -> tuple[str, Array]:
-    """Return the name and content of a tensor. max_values: maximum number of values."""
-    if _messages(data, 13) or any(_numbers(data, 14)):
-        raise AgentError("is an ONNX model with tensors in other files, which are not read")
-    shape, (kind,) = _numbers(data, 1), _numbers(data, 2) or (0,)
-    size = 1
-    for side in shape:
-        size *= side
-        if side < 0 or size > max_values:
-            raise ValueError("a tensor is too large")
-    if kind not in DTYPES:
-        raise ValueError(f"a tensor of type {kind}")
-    dtype = DTYPES[kind]
-    content = b"".join(_messages(data, 9)) or b"".join(_messages(data, {FLOAT: 4, DOUBLE: 10}.get(kind, 9)))
-    numbers = np.array(_numbers(data, 7), dtype) if kind == INT64 and not content else np.frombuffer(content, dtype)
-    if numbers.size != size:
-        raise ValueError("a tensor is shorter or longer than its shape")
-    return _text(data, 8), numbers.reshape(shape)
-
-
-def _read_port(data: bytes) -> OnnxPort:
-    tensor = _only(_messages(_only(_messages(data, 2), "type"), 1), "tensor type")
-    sides = [_numbers(each, 1) for shape in _messages(tensor, 2) for each in _messages(shape, 1)]
-    (kind,) = _numbers(tensor, 1) or (0,)
-    return OnnxPort(_text(data, 1), kind, tuple(side[0] if side else None for side in sides))
+def _text(message: Message, number: int) -> str:
+    return "".join(str(each, "utf-8") for each in _parts(message, number)[-1:])
 
 
 def _field(number: int, value: int | str | bytes) -> bytes:

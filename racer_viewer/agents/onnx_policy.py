@@ -6,14 +6,24 @@ Only the operations that a policy needs are known, and the size of every result 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from racer_viewer.agents.archive import AgentError, shown
 from racer_viewer.agents.networks import Floats
-from racer_viewer.agents.onnx_file import FLOAT, Array, OnnxGraph, OnnxNode, OnnxPort, read_onnx
+from racer_viewer.agents.onnx_file import (
+    FLOAT,
+    MAX_DIMENSIONS,
+    Array,
+    OnnxGraph,
+    OnnxNode,
+    OnnxPort,
+    read_onnx,
+)
 from racer_viewer.agents.policies import ACTION_HIGH, ACTION_LOW, ACTION_SIZE, OBSERVATION_SIZE, ActionBox
 
 INPUT, OUTPUT = "obs", "actions"
@@ -21,8 +31,10 @@ MAX_ONNX_BYTES = 64 * 2**20
 """Maximum size of a file [bytes]; a policy of three layers of 1024 has 8 MiB."""
 DERIVATIVE_STEP = 1e-3
 """Step of the central difference, in normalised inputs."""
-MAX_RESULT = 2**20
-"""Maximum number of values in the result of an operation, for one observation."""
+MAX_RESULTS = 2**20
+"""Maximum number of values in the results of all operations, for one observation; three layers of 4096 have 25,000."""
+ROWS_AT_ONCE = 32
+"""Observations that are computed at once; their results take at most 256 MiB."""
 MAX_PRODUCTS = 2**26
 """Maximum number of products for one observation; three layers of 4096 have half as many."""
 
@@ -48,11 +60,9 @@ class OnnxPolicy:
         return None
 
     def mean_actions(self, inputs: Floats) -> Floats:
-        rows = np.atleast_2d(inputs)
-        if self._one_by_one:
-            actions = np.concatenate([self._run(row[np.newaxis]) for row in rows] or [np.empty((0, 3), np.float32)])
-        else:
-            actions = self._run(rows)
+        rows, step = np.atleast_2d(inputs), 1 if self._one_by_one else ROWS_AT_ONCE
+        parts = [self._run(rows[first : first + step]) for first in range(0, len(rows), step)]
+        actions = np.concatenate([np.empty((0, ACTION_SIZE), np.float32), *parts])
         return self._box.clip(actions.reshape((*inputs.shape[:-1], ACTION_SIZE)))
 
     def sampled_actions(self, inputs: Floats, rng: np.random.Generator) -> None:
@@ -76,17 +86,18 @@ class OnnxPolicy:
     def _run(self, rows: Floats) -> Floats:
         """Compute the graph for some rows of observations."""
         values: dict[str, Array] = {**self._constants, INPUT: rows}
-        budget = MAX_PRODUCTS * len(rows)
+        results, products = MAX_RESULTS * len(rows), MAX_PRODUCTS * len(rows)
         for node in self._graph.nodes:
             try:
                 operands = [values[name] if name else None for name in node.inputs]
-                budget -= _check_cost(node, operands, len(rows))
+                size, factors = _check_cost(node, operands)
+                results, products = results - size, products - size * factors
+                if results < 0 or products < 0:
+                    raise AgentError("computes more than a policy needs: it is too large")
                 with np.errstate(all="ignore"):
                     result = OPERATIONS[node.operation](node.attributes, operands)
             except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
                 raise AgentError(f"its operation {node.operation} cannot be computed ({shown(str(error))})") from error
-            if budget < 0:
-                raise AgentError("computes more than a policy needs: it is too large")
             values[node.outputs[0] if node.outputs else ""] = result
         actions = values.get(OUTPUT)
         if actions is None or actions.shape != (len(rows), ACTION_SIZE) or not np.isfinite(actions).all():
@@ -107,24 +118,29 @@ def _fits(port: OnnxPort, name: str, size: int) -> bool:
 
 def _as_operand(array: Array) -> Array:
     """Return a constant in single precision; whole numbers, which are shapes and axes, stay as they are."""
-    return array if array.dtype.kind == "i" else array.astype(np.float32)
+    return array if array.dtype.kind == "i" else array.astype(np.float32, copy=False)
 
 
-def _check_cost(node: OnnxNode, operands: Sequence[Array | None], rows: int) -> int:
-    """Return the number of products of an operation. Raises ValueError if its result would be too large."""
+def _check_cost(node: OnnxNode, operands: Sequence[Array | None]) -> tuple[int, int]:
+    """Return the number of values in the result of an operation, and the number of products for each of them.
+
+    Raises ValueError if operands are missing, or are too many.
+    """
+    least, most = OPERANDS.get(node.operation, (1, 1))
+    if not least <= len(operands) <= most or any(each is None for each in operands[:least]):
+        raise ValueError(f"it has {len(operands)} operands")
     arrays = [each for each in operands if each is not None]
     if node.operation in PRODUCTS:
         left, right = _factors(node.attributes, arrays)
-        size = int(left.shape[0] * right.shape[1])
-        products = size * int(left.shape[1])
-    elif node.operation == "Concat":
-        size = products = sum(each.size for each in arrays)
-    else:
-        numbers = [each.shape for each in arrays if each.dtype.kind != "i"]
-        size = products = math.prod(np.broadcast_shapes(*numbers))
-    if size > MAX_RESULT * max(rows, 1):
-        raise ValueError("its result is too large")
-    return products
+        shape = left.shape[0], right.shape[1]
+        if np.broadcast_shapes(shape, *(each.shape for each in arrays[2:])) != shape:
+            raise ValueError("it adds something larger than its product")
+        return math.prod(shape), int(left.shape[1])
+    if node.operation == "Concat":
+        return sum(each.size for each in arrays), 1
+    if node.operation == "Reshape":
+        arrays = arrays[:1]
+    return math.prod(np.broadcast_shapes(*(each.shape for each in arrays))), 1
 
 
 def _factors(attributes: Mapping[str, Any], operands: Sequence[Array]) -> tuple[Array, Array]:
@@ -132,25 +148,33 @@ def _factors(attributes: Mapping[str, Any], operands: Sequence[Array]) -> tuple[
     left, right = operands[:2]
     if left.ndim != 2 or right.ndim != 2:
         raise ValueError("it multiplies something other than matrices")
-    left = left.T if attributes.get("transA") else left
-    return left, right.T if attributes.get("transB") else right
+    left = left.T if _number(attributes, "transA", 0) else left
+    return left, right.T if _number(attributes, "transB", 0) else right
 
 
-def _gemm(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
-    left, right = _factors(attributes, operands)
-    result: Array = np.float32(attributes.get("alpha", 1.0)) * (left @ right)
-    if len(operands) > 2:
-        result = result + np.float32(attributes.get("beta", 1.0)) * operands[2]
-    return result
+def _number(attributes: Mapping[str, Any], name: str, default: float) -> np.float32:
+    """Return an attribute that is a number; an array would make the result larger than its operands."""
+    value = attributes.get(name, default)
+    if not isinstance(value, int | float):
+        raise TypeError(f"its {name} is not a number")
+    return np.float32(value)
+
+
+def _gemm(attributes: Mapping[str, Any], operands: Sequence[Array | None]) -> Array:
+    left, right, addend = (*operands, None)[:3]
+    assert left is not None
+    assert right is not None
+    left, right = _factors(attributes, (left, right))
+    result: Array = _number(attributes, "alpha", 1.0) * (left @ right)
+    return result if addend is None else result + _number(attributes, "beta", 1.0) * addend
 
 
 def _clip(attributes: Mapping[str, Any], operands: Sequence[Array | None]) -> Array:
     """Clip to limits, which are operands, or attributes in old files."""
     values, low, high = (*operands, None, None)[:3]
-    low = attributes.get("min") if low is None else low
-    high = attributes.get("max") if high is None else high
     assert values is not None
-    return np.clip(values, low, high)
+    low_limit = _number(attributes, "min", -math.inf) if low is None else low
+    return np.clip(values, low_limit, _number(attributes, "max", math.inf) if high is None else high)
 
 
 def _constant(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
@@ -165,16 +189,18 @@ def _flatten(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
 
 def _reshape(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
     values, shape = operands
+    if shape.ndim != 1 or shape.size > MAX_DIMENSIONS:
+        raise ValueError(f"a shape has at most {MAX_DIMENSIONS} sides")
     return values.reshape([values.shape[axis] if side == 0 else int(side) for axis, side in enumerate(shape)])
 
 
 def _elu(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
-    values, alpha = operands[0], np.float32(attributes.get("alpha", 1.0))
+    values, alpha = operands[0], _number(attributes, "alpha", 1.0)
     return np.where(values > 0, values, alpha * np.expm1(np.minimum(values, np.float32(0.0))))
 
 
 def _leaky_relu(attributes: Mapping[str, Any], operands: Sequence[Array]) -> Array:
-    return np.where(operands[0] > 0, operands[0], np.float32(attributes.get("alpha", 0.01)) * operands[0])
+    return np.where(operands[0] > 0, operands[0], _number(attributes, "alpha", 0.01) * operands[0])
 
 
 def _of_each(function: Callable[..., Any]) -> Operation:
@@ -183,6 +209,11 @@ def _of_each(function: Callable[..., Any]) -> Operation:
 
 
 PRODUCTS = ("Gemm", "MatMul")
+OPERANDS: Mapping[str, tuple[int, int]] = {
+    "Gemm": (2, 3), "Clip": (1, 3), "Constant": (0, 0), "Min": (1, sys.maxsize), "Max": (1, sys.maxsize),
+    "Concat": (1, sys.maxsize), **dict.fromkeys(("MatMul", "Add", "Sub", "Mul", "Div", "Reshape"), (2, 2)),
+}  # fmt: skip
+"""Minimum and maximum number of operands of an operation; operations that are not listed have one."""
 OPERATIONS: Mapping[str, Operation] = {
     "Gemm": _gemm,
     "MatMul": lambda attributes, operands: operands[0] @ operands[1],
@@ -190,8 +221,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "Sub": _of_each(np.subtract),
     "Mul": _of_each(np.multiply),
     "Div": _of_each(np.divide),
-    "Min": _of_each(np.minimum),
-    "Max": _of_each(np.maximum),
+    "Min": _of_each(lambda *values: reduce(np.minimum, values)),
+    "Max": _of_each(lambda *values: reduce(np.maximum, values)),
     "Tanh": _of_each(np.tanh),
     "Relu": _of_each(lambda values: np.maximum(values, np.float32(0.0))),
     "LeakyRelu": _leaky_relu,

@@ -54,6 +54,13 @@ def named_tensors(tensors: Mapping[str, NDArray[Any]]) -> PickledObject:
     return PickledObject(DICTIONARY, (), items=dict(tensors))
 
 
+def pickled_dtype(dtype: np.dtype[Any]) -> PickledObject:
+    """Return the description of a type of numbers, as numpy pickles it."""
+    order = "|" if dtype.itemsize == 1 else "<"
+    code = f"{dtype.kind}{dtype.itemsize}"
+    return PickledObject(DTYPE, (code, False, True), state=(3, order, None, None, None, -1, -1, 0))
+
+
 def _with_tensors(value: Any, storages: list[bytes]) -> Any:
     """Return a copy in which arrays are tensors; append their content to `storages`."""
     match value:
@@ -143,9 +150,6 @@ def _encode_object(value: PickledObject) -> Iterable[bytes]:
 
 def _array(array: NDArray[Any]) -> PickledObject:
     """Return the description of an array, as numpy pickles it."""
-    order = "|" if array.dtype.itemsize == 1 else "<"
-    code = f"{array.dtype.kind}{array.dtype.itemsize}"
-    dtype = PickledObject(DTYPE, (code, False, True), state=(3, order, None, None, None, -1, -1, 0))
     content = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
-    state = (1, array.shape, dtype, False, content)
+    state = (1, array.shape, pickled_dtype(array.dtype), False, content)
     return PickledObject(ARRAY, (PickledName("numpy.ndarray"), (0,), b"b"), state=state)

@@ -232,6 +232,8 @@ def _dtype(record: Any) -> np.dtype[Any]:
 
 MAX_NUMBERS = 16 * 2**20
 """Maximum number of values in all tensors read from one file."""
+MAX_STORAGE_BYTES = 8 * MAX_NUMBERS
+"""Maximum number of bytes that are unpacked for the tensors of a file; a storage is unpacked for each of them."""
 
 LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
 """First bytes of torch files before torch 1.6: a pickled magic number."""
@@ -243,8 +245,11 @@ PARAMETER = "torch._utils._rebuild_parameter"
 ALLOWED_IN_TENSORS = frozenset((*STORAGES, DICTIONARY, TENSOR, PARAMETER))
 
 
-class TensorFile:
-    """Tensors of a torch file by name. Only requested tensors are read."""
+class TorchFile:
+    """Torch file: plain values, in which each tensor is a `PickledObject`. Only requested tensors are read.
+
+    content: the values.
+    """
 
     def __init__(self, data: bytes) -> None:
         if data.startswith(LEGACY_START):
@@ -252,17 +257,15 @@ class TensorFile:
         self._archive = Archive(data)
         self._folder = _folder(self._archive)
         self._byte_order = self._read_byte_order()
-        self._records = _tensor_records(self._archive.read(f"{self._folder}/data.pkl", MAX_PICKLE_BYTES))
-        self._numbers_left = MAX_NUMBERS
+        self.content = read_pickle(self._archive.read(f"{self._folder}/data.pkl", MAX_PICKLE_BYTES), ALLOWED_IN_TENSORS)
+        self._numbers_left, self._bytes_left = MAX_NUMBERS, MAX_STORAGE_BYTES
 
-    @property
-    def names(self) -> list[str]:
-        return list(self._records)
-
-    def read(self, name: str) -> NDArray[np.float32]:
+    def tensor(self, record: PickledObject, name: str) -> NDArray[np.float32]:
         """Return a copy of a tensor. Raises AgentError if a number is not finite."""
+        if not _is_tensor(record):
+            raise AgentError(f"its entry {shown(name)} is not a tensor")
         try:
-            tensor = self._view(self._records[name])
+            tensor = self._view(record)
         except (TypeError, ValueError, OverflowError) as error:
             raise AgentError(f"its tensor {shown(name)} is damaged ({shown(str(error))})") from error
         numbers = np.array(tensor, np.float32, order="C")
@@ -291,7 +294,11 @@ class TensorFile:
         code = STORAGES.get(storage_type.text)
         if code is None:
             raise TypeError(f"{storage_type.text} is not a storage of numbers")
-        return np.frombuffer(self._archive.read(f"{self._folder}/data/{key}"), np.dtype(self._byte_order + code))
+        content = self._archive.read(f"{self._folder}/data/{key}")
+        self._bytes_left -= len(content)
+        if self._bytes_left < 0:
+            raise AgentError(f"unpacks to more than {MAX_STORAGE_BYTES // 2**20} MiB, which is the limit")
+        return np.frombuffer(content, np.dtype(self._byte_order + code))
 
     def _read_byte_order(self) -> str:
         name = f"{self._folder}/byteorder"
@@ -303,6 +310,22 @@ class TensorFile:
         return "<" if order == b"little" else ">"
 
 
+class TensorFile(TorchFile):
+    """Tensors of a torch file by name."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self._records = _tensor_records(self.content)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._records)
+
+    def read(self, name: str) -> NDArray[np.float32]:
+        """Return a copy of a tensor. Raises AgentError if a number is not finite."""
+        return self.tensor(self._records[name], name)
+
+
 def _folder(archive: Archive) -> str:
     """Return the folder that contains all members of a torch file; its name has no meaning."""
     folders = [name.removesuffix("/data.pkl") for name in archive.names if name.endswith("/data.pkl")]
@@ -311,17 +334,20 @@ def _folder(archive: Archive) -> str:
     return folders[0]
 
 
-def _tensor_records(data: bytes) -> Mapping[str, PickledObject]:
-    content = read_pickle(data, ALLOWED_IN_TENSORS)
+def _tensor_records(content: Any) -> Mapping[str, PickledObject]:
     items = content.items if isinstance(content, PickledObject) and content.name == DICTIONARY else content
     if not isinstance(items, dict):
         raise AgentError("is a torch file, but not of named tensors")
     for name, record in items.items():
-        if not isinstance(name, str) or not isinstance(record, PickledObject) or record.name not in (TENSOR, PARAMETER):
-            raise AgentError(f"its entry {shown(name)} is not a tensor")
-        if record.name == PARAMETER and not (record.arguments and isinstance(record.arguments[0], PickledObject)):
+        if not isinstance(name, str) or not _is_tensor(record):
             raise AgentError(f"its entry {shown(name)} is not a tensor")
     return items
+
+
+def _is_tensor(record: Any) -> bool:
+    if not isinstance(record, PickledObject) or record.name not in (TENSOR, PARAMETER):
+        return False
+    return record.name == TENSOR or bool(record.arguments and isinstance(record.arguments[0], PickledObject))
 
 
 def _check_extent(length: int, offset: Any, shape: Any, strides: Any) -> None:

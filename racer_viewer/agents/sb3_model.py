@@ -33,6 +33,8 @@ from racer_viewer.agents.policies import (
 )
 
 MAX_DESCRIPTION_BYTES = 4 * 2**20
+MAX_TIMESTEPS = 2**53
+"""Maximum number of steps that a model can have been trained for; integers in JSON can have thousands of digits."""
 
 SUPPORTED = (
     "supported are PPO, A2C, TRPO, SAC and TQC with MlpPolicy, from stable-baselines3, of 14 observations and 3 actions"
@@ -94,7 +96,6 @@ def read_description(data: bytes) -> ModelDescription:
     settings = _mapping(fields.get("policy_kwargs"))
     low, high = _action_limits(fields.get("action_space"))
     _check_extractor(settings)
-    timesteps = fields.get("num_timesteps")
     return ModelDescription(
         algorithm=algorithm,
         activation=_activation(settings, algorithm),
@@ -103,7 +104,7 @@ def read_description(data: bytes) -> ModelDescription:
         clip_mean=_clip_mean(settings),
         action_low=low,
         action_high=high,
-        timesteps=timesteps if type(timesteps) is int and timesteps >= 0 else None,
+        timesteps=steps_in(fields),
         needs_stats=_has_normalised_observations(fields.get("_last_obs")),
     )
 
@@ -117,6 +118,12 @@ def parse_fields(data: bytes) -> Mapping[str, Any]:
     if not isinstance(fields, dict):
         raise AgentError("its member 'data' does not describe a model")
     return fields
+
+
+def steps_in(fields: Mapping[str, Any]) -> int | None:
+    """Return the number of steps in a model's description; None if it has no sensible one."""
+    steps = fields.get("num_timesteps")
+    return steps if type(steps) is int and 0 <= steps <= MAX_TIMESTEPS else None
 
 
 def _algorithm(fields: Mapping[str, Any]) -> Algorithm:

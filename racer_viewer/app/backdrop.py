@@ -1,22 +1,31 @@
-"""Moving background of the main menu. A module of its own, since it needs the engine and the menu must not."""
+"""Moving background and cards of the main menu. A module of its own: it needs the engine, which the menu must not."""
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+
+import pygame
 
 from racer_env.engine import circuits
+from racer_env.errors import RacerError
 from racer_viewer.agents import CHAMPION, load_agent
+from racer_viewer.modes.circuits import MEDALS, circuit_of, fixed_circuits
 from racer_viewer.modes.drive import Drive, open_drive
+from racer_viewer.modes.ladder import CircuitMedal, medal_overview
 from racer_viewer.modes.race import ENDLESS, NO_ACTION, Entrant, RaceSetup
 from racer_viewer.modes.screen import AppContext
+from racer_viewer.modes.train.run_facts import RunFacts, RunScanner, fastest_laps
+from racer_viewer.render.plots import Sparkline
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    import pygame
+from racer_viewer.timing import NO_TIME, lap_time
+from racer_viewer.translation import _
+from racer_viewer.ui.paint import FOOTER_HEIGHT
+from racer_viewer.ui.theme import MARGIN, PADDING, TEXT, TEXT_SMALL, Theme
 
 TICKS_PER_CIRCUIT = 1500
+CARD_WIDTH, CURVE_HEIGHT, MEDAL_RADIUS = 330, 84, 6
+"""Width of the cards, height of the curve in one, and radius of a medal, at scale 1 [px]."""
 
 
 class MenuBackdrop:
@@ -57,3 +66,101 @@ class MenuBackdrop:
         self.ticks = 0
         entrant = Entrant(CHAMPION, self._app.theme.palette.player, self._agent)
         return open_drive(RaceSetup(next(self._circuits), (entrant,), config=ENDLESS))
+
+
+class MenuCards:
+    """Cards at the right of the main menu: medals won on every circuit, and the curve of a run that is learning.
+
+    medals: what is shown of the circuits.
+    """
+
+    def __init__(self, app: AppContext) -> None:
+        self._app = app
+        self._scanner = RunScanner(app.data / "runs")
+        self._sparkline = Sparkline(app.theme)
+        self.medals: tuple[CircuitMedal, ...] = ()
+
+    @property
+    def learning(self) -> RunFacts | None:
+        """Newest run that is learning in the background; None without one."""
+        return next((run for run in self._scanner.facts if run.learning and run.config is not None), None)
+
+    @property
+    def circuit_name(self) -> str:
+        """Name of the circuit that was raced last."""
+        circuit_id = circuit_of(self._app.settings)
+        circuit = fixed_circuits(circuit_id).get(circuit_id)
+        return circuit.name if circuit is not None else circuit_id
+
+    def refresh(self) -> None:
+        """Read the medals again, and look for runs until `stop`."""
+        try:
+            self.medals = medal_overview(self._app)
+        except (RacerError, OSError):
+            self.medals = ()  # the records screen says what is wrong with the file
+        self._scanner.start()
+
+    def stop(self) -> None:
+        self._scanner.stop()
+
+    def draw(self, surface: pygame.Surface, theme: Theme, left: int) -> None:
+        """Draw the cards above the key line, at the right; none if `left` [px] leaves no room."""
+        width = theme.px(CARD_WIDTH)
+        right, bottom = surface.get_width() - theme.px(MARGIN), surface.get_height() - theme.px(FOOTER_HEIGHT + MARGIN)
+        if right - width < left:
+            return
+        cards = [self._medal_card(theme, width)] if any(each.best is not None for each in self.medals) else []
+        run = self.learning
+        if run is not None:
+            cards.insert(0, self._run_card(theme, width, run))
+        for card in reversed(cards):
+            bottom -= card.get_height()
+            surface.blit(card, (right - width, bottom))
+            bottom -= theme.px(MARGIN)
+
+    def _medal_card(self, theme: Theme, width: int) -> pygame.Surface:
+        """Return a card with a row for each circuit: best lap, medal, and the time of the next medal."""
+        pad, row = theme.px(PADDING), theme.line_height() + theme.px(4)
+        title = theme.line_height(TEXT_SMALL) + theme.px(6)
+        card = theme.panel(width, 2 * pad + title + row * len(self.medals))
+        won = sum(each.medal is not None for each in self.medals)
+        card.blit(
+            theme.text(
+                _("Medals on {won} of {number} circuits").format(won=won, number=len(self.medals)),
+                TEXT_SMALL,
+                theme.palette.faint,
+            ),
+            (pad, pad),
+        )
+        for number, each in enumerate(self.medals):
+            y = pad + title + number * row
+            centre = pad + theme.px(MEDAL_RADIUS), y + theme.line_height() // 2
+            colour, edge = (MEDALS[each.medal], 0) if each.medal else (theme.palette.line, theme.px(2))
+            pygame.draw.aacircle(card, colour, centre, theme.px(MEDAL_RADIUS), edge)
+            name_end = width - pad - theme.px(90)
+            name = theme.truncate(each.circuit.name, name_end - 3 * pad)
+            card.blit(theme.text(name, TEXT), (pad + theme.px(22), y))
+            best = lap_time(each.best) if each.best is not None else NO_TIME
+            time = theme.text(best, TEXT, theme.palette.text if each.best is not None else theme.palette.faint)
+            card.blit(time, (width - pad - time.get_width(), y))
+        return card
+
+    def _run_card(self, theme: Theme, width: int, run: RunFacts) -> pygame.Surface:
+        """Return a card with the progress and the curve of a run."""
+        if self._sparkline.theme is not theme:
+            self._sparkline = Sparkline(theme)
+        pad, height = theme.px(PADDING), theme.px(CURVE_HEIGHT)
+        line, small = theme.line_height() + theme.px(4), theme.line_height(TEXT_SMALL) + theme.px(4)
+        card = theme.panel(width, 2 * pad + line + 2 * small + height)
+        percent = theme.text(run.progress, TEXT, theme.palette.good)
+        card.blit(theme.text(_("Training in background"), TEXT_SMALL, theme.palette.faint), (pad, pad))
+        name = theme.truncate(run.folder.name, width - 3 * pad - percent.get_width())
+        card.blit(theme.text(name, TEXT), (pad, pad + small))
+        card.blit(percent, (width - pad - percent.get_width(), pad + small))
+        laps = fastest_laps(run.curves) or _("{steps:,} steps").format(steps=run.steps)
+        card.blit(
+            theme.text(theme.truncate(laps, width - 2 * pad, TEXT_SMALL), TEXT_SMALL, theme.palette.faint),
+            (pad, pad + small + line),
+        )
+        self._sparkline.draw(card, pygame.Rect(pad, pad + 2 * small + line, width - 2 * pad, height), run.curves)
+        return card

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import pygame
 
-from racer_viewer.modes.screen import AppContext, Screen
+from racer_viewer.modes.help import HelpScreen
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
-from racer_viewer.modes.waiting import open_when_ready
+from racer_viewer.modes.waiting import open_when_ready, when_ready
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Controls
-from racer_viewer.ui.item_list import Button, Item
+from racer_viewer.ui.item_list import ROW_GAP, ROW_HEIGHT, Button, Item
 from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, side_shade
-from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_HUGE
-from racer_viewer.ui.views import Key, ListView, draw_hint
+from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_HUGE, TEXT_LARGE
+from racer_viewer.ui.views import Key, ListView, MessageView, draw_hint
 
 if TYPE_CHECKING:
-    from racer_viewer.app.backdrop import MenuBackdrop
+    from pathlib import Path
+
+    from racer_viewer.app.backdrop import MenuBackdrop, MenuCards
 
 NIGHT, ROAD, LINE = (20, 26, 30), (38, 42, 48), (232, 230, 222)
 """Colours of the background until the engine is ready: a road at night."""
@@ -29,19 +33,40 @@ FADE_TICKS = 45
 
 
 class MenuScreen(Screen):
-    """Play, watch, train, and so on, with a bundled agent driving behind as soon as the engine is ready."""
+    """Play, watch, train, and so on, with a bundled agent driving behind as soon as the engine is ready.
+
+    Cards at the right show the medals won, and the curve of a run that learns in the background.
+    """
 
     see_through = False
     is_main_menu = True
-    return_label = "Main menu"
+    return_label = mark("Main menu")
 
     def __init__(self, app: AppContext) -> None:
         super().__init__(app, ListView("Racer", _items(app)))
         self.backdrop: MenuBackdrop | None = None
+        self.cards: MenuCards | None = None
         self._fade = 0
+        self._items_key: object = None
+        app.start_tour = partial(_start_tour, app)
+
+    def translate(self) -> None:
+        self._items_key = None
+        self._fill()
 
     def keys(self) -> Sequence[Key]:
-        return (("Up Down", "choose"), ("Enter", "accept"), ("F1", "help"), ("F11", "full screen"), ("Esc", "quit"))
+        return (
+            ("Up Down", _("choose")),
+            ("Enter", _("accept")),
+            ("F1", _("help")),
+            ("F11", _("full screen")),
+            ("Esc", _("quit")),
+        )
+
+    def back(self) -> None:
+        """Ask before the app is left: Esc is pressed easily once too often."""
+        buttons = [Button(_("Quit"), on_press=self.app.quit), Button(_("Cancel"), on_press=self.app.pop)]
+        self.app.push(MessageScreen(self.app, _("Quit Racer?"), _("Training in the background continues."), buttons))
 
     def tick(self, controls: Controls) -> None:
         if self.backdrop is None and self.app.warmup.ready:
@@ -49,15 +74,70 @@ class MenuScreen(Screen):
 
             self.backdrop = MenuBackdrop(self.app)
         if self.backdrop is not None:
+            if self.app.top is self:
+                self._update_cards()
             self.backdrop.tick()
             self._fade = min(FADE_TICKS, self._fade + 1)
+
+    def on_show(self) -> None:
+        super().on_show()
+        if self.cards is not None:
+            self.cards.refresh()
+        self._fill()
+        if self.app.settings.tour == "new":
+            self.app.push(WelcomeScreen(self.app))
+
+    def on_cover(self) -> None:
+        super().on_cover()
+        if self.cards is not None:
+            self.cards.stop()
 
     def draw_ahead(self) -> bool:
         return self.backdrop is not None and self.backdrop.draw_ahead()
 
     def on_close(self) -> None:
+        if self.cards is not None:
+            self.cards.stop()
         if self.backdrop is not None:
             self.backdrop.close()
+
+    def _update_cards(self) -> None:
+        """Read what the cards show for the first time, and offer a run that has begun or ended to learn."""
+        if self.cards is None:
+            from racer_viewer.app.backdrop import MenuCards
+
+            self.cards = MenuCards(self.app)
+            self.cards.refresh()
+        self._fill()
+
+    def _fill(self) -> None:
+        """List the entries; the selection stays where it is."""
+        run = self.cards.learning if self.cards is not None else None
+        raced = self.app.settings.raced
+        circuit = self.cards.circuit_name if raced and self.cards is not None else ""
+        key = raced, circuit, run and (run.folder, run.progress)
+        if key == self._items_key:
+            return
+        before, is_first = self.list.item, self._items_key is None
+        self._items_key = key
+        extra: list[Item] = []
+        if raced:
+            hint = _("Race again, with the settings of the last race")
+            extra.append(Button(_("Continue"), hint, on_press=self._continue, note=circuit))
+        if run is not None:
+            hint, show = _("Open the run that is learning in the background"), partial(_open_run, self.app, run.folder)
+            extra.append(Button(_("Training run"), hint, on_press=show, note=run.progress))
+        self.list.items = [*extra, *_items(self.app)]
+        if before is not None and not is_first:
+            self.list.select(before.label)
+
+    def _continue(self) -> None:
+        def race() -> None:
+            from racer_viewer.modes.choose import open_last_race
+
+            open_last_race(self.app)
+
+        when_ready(self.app, race)
 
     def _draw_background(self, surface: pygame.Surface, share: float) -> None:
         """Draw the background of the menu and of the screens over it."""
@@ -75,15 +155,23 @@ class MenuScreen(Screen):
             return
         surface.blit(side_shade(surface.get_size()), (0, 0))
         x, y = theme.px(MARGIN * 3), theme.px(MARGIN * 2.5)
+        below = theme.px(FOOTER_HEIGHT + 2.5 * TEXT)
+        needed = len(self.list.items) * theme.px(ROW_HEIGHT + ROW_GAP)
         title = theme.text("RACER", TEXT_HUGE)
+        roomy = y + title.get_height() + theme.px(68) + needed + below <= surface.get_height()
+        if not roomy:
+            y, title = theme.px(MARGIN), theme.text("RACER", TEXT_LARGE)
         surface.blit(title, (x, y))
         y += title.get_height()
         pygame.draw.rect(surface, theme.palette.accent, (x + theme.px(2), y, theme.px(64), theme.px(5)))
         y += theme.px(14)
-        surface.blit(theme.text("drive · watch · train", TEXT, theme.palette.faint), (x + theme.px(2), y))
-        y += theme.px(54)
-        area = pygame.Rect(x, y, theme.px(MENU_WIDTH), surface.get_height() - y - theme.px(FOOTER_HEIGHT + 2.5 * TEXT))
+        if roomy:
+            surface.blit(theme.text(_("drive · watch · train"), TEXT, theme.palette.faint), (x + theme.px(2), y))
+            y += theme.px(54)
+        area = pygame.Rect(x, y, theme.px(MENU_WIDTH), surface.get_height() - y - below)
         self.list.draw(surface, theme, area)
+        if self.cards is not None:
+            self.cards.draw(surface, theme, area.right + theme.px(MARGIN))
         self._draw_status(surface, x)
         draw_footer(surface, theme, self.keys())
 
@@ -95,7 +183,7 @@ class MenuScreen(Screen):
         if warmup.problem:
             text, colour = warmup.problem, palette.bad
         elif not warmup.ready and warmup.done > 0.0:
-            text = f"{warmup.text} ({warmup.done:.0%}), on the first run only"
+            text = _("{text} ({done:.0%}), on the first run only").format(text=warmup.text, done=warmup.done)
         draw_hint(surface, self.app.theme, text, x, colour)
 
 
@@ -104,20 +192,65 @@ def _items(app: AppContext) -> list[Item]:
         return Button(label, hint, on_press=lambda: open_when_ready(app, lambda: make(app)))
 
     return [
-        entry("Play", "Drive against the clock, your ghost or agents", _play),
-        entry("Watch", "Watch trained agents drive, and see what they see", _watch),
-        entry("Train", "Train an agent to drive", _train),
-        entry("Replays", "Replays that you have saved", _replays),
-        entry("Records", "Best laps on every circuit", _records),
-        Button("Settings", "Sound, units, sizes, colours and keys", on_press=lambda: app.push(SettingsScreen(app))),
-        Button("Quit", on_press=app.quit),
+        entry(_("Play"), _("Drive against the clock, your ghost or agents"), _play),
+        entry(_("Career"), _("Eight events to win, and the medals of all circuits"), _career),
+        entry(_("Watch"), _("Watch trained agents drive, and see what they see"), _watch),
+        entry(_("Train"), _("Train an agent to drive"), _train),
+        entry(_("Replays"), _("Saved replays"), _replays),
+        entry(_("Records"), _("Best laps on every circuit"), _records),
+        Button(
+            _("Settings"), _("Sound, units, sizes, colours and keys"), on_press=lambda: app.push(SettingsScreen(app))
+        ),
+        Button(_("Help"), _("All keys, and the guided tour"), on_press=lambda: app.push(HelpScreen(app))),
+        Button(_("Quit"), on_press=app.quit),
     ]
+
+
+class WelcomeScreen(Screen):
+    """Offer of the guided tour, at the first start."""
+
+    def __init__(self, app: AppContext) -> None:
+        text = _(
+            "The guided tour takes three minutes: you drive a lap, see what an agent sees, train one and race it.\n"
+            "You can skip any part, and repeat it from Help."
+        )
+        buttons = [
+            Button(_("Start the tour"), on_press=lambda: _start_tour(app)),
+            Button(_("Skip the tour"), on_press=self.back),
+        ]
+        super().__init__(app, MessageView(_("Welcome to Racer"), text, buttons))
+
+    def back(self) -> None:
+        """Leave the tour for later."""
+        self.app.change(tour="skipped")
+        self.app.pop()
+
+
+def _start_tour(app: AppContext) -> None:
+    def start() -> None:
+        from racer_viewer.app.tour import start_tour
+
+        start_tour(app)
+
+    when_ready(app, start)
+
+
+def _open_run(app: AppContext, folder: Path) -> None:
+    from racer_viewer.modes.train.setup import open_run
+
+    open_run(app, folder)
 
 
 def _play(app: AppContext) -> Screen:
     from racer_viewer.modes.choose import PlaySetupScreen
 
     return PlaySetupScreen(app)
+
+
+def _career(app: AppContext) -> Screen:
+    from racer_viewer.modes.career import CareerScreen
+
+    return CareerScreen(app)
 
 
 def _watch(app: AppContext) -> Screen:

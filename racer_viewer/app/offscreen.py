@@ -58,7 +58,10 @@ class LapFilm:
 def offscreen_context(data: Path) -> AppContext:
     """Return a silent context for screens without a window, with the user's settings; the engine is not started."""
     settings_file = SettingsFile(data)
-    return AppContext(settings_file, settings_file.load(), data, EngineWarmup(), SoundPlayer())
+    settings = settings_file.load()
+    if settings_file.problem:
+        print(f"racer-viewer: {settings_file.problem}", file=sys.stderr)
+    return AppContext(settings_file, settings, data, EngineWarmup(), SoundPlayer())
 
 
 def film_screen(
@@ -142,7 +145,7 @@ def film_training(
     context.warmup.wait()
     context.fit(size)
     if running_learner(folder) is not None:
-        raise RacerError(f"{folder.name} is still learning: its film can be made when it has ended")
+        raise RacerError(f"{folder.name} is still training: film it after it has ended")
     screen = TrainScreen(context, RunMonitor.attach(folder), patient=True)
     context.push(screen)
     view_of(screen).hide_keys()

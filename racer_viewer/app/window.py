@@ -10,35 +10,45 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pygame
 
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.clock import FixedStepClock
-from racer_viewer.modes.help import HelpScreen
+from racer_viewer.modes.help import HelpScreen, show_explanations
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
-from racer_viewer.modes.waiting import when_ready
+from racer_viewer.modes.waiting import SHORT_WAIT, BackgroundTask, WaitingScreen, when_ready
+from racer_viewer.paths import clean_data_folder
 from racer_viewer.runtime import write_crash_report
 from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.sound import SoundPlayer, open_sound
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.adapter import InputAdapter
-from racer_viewer.ui.display import NoDisplayError, start_video
-from racer_viewer.ui.intents import IDLE, CloseWindow, Command, FileDrop, Intent
+from racer_viewer.ui.display import (
+    MIN_SIZE,
+    NoDisplayError,
+    WindowPicture,
+    new_window_size,
+    start_video,
+    use_language,
+    use_renderer,
+)
+from racer_viewer.ui.intents import IDLE, CloseWindow, Command, FileDrop, Intent, TextInput
 from racer_viewer.ui.item_list import Button
-from racer_viewer.ui.paint import draw_toast
+from racer_viewer.ui.paint import draw_notice
+from racer_viewer.ui.theme import Theme
 from racer_viewer.warmup import EngineWarmup
 
 if TYPE_CHECKING:
     from racer_viewer.modes.film_screen import FilmRecorder
 
 TITLE = "Racer"
-CRASH_TITLE = "Something went wrong"
-DROP_TITLE = "Cannot open this file"
-SUPPORTED_FILES = "Drop a model (.zip or .onnx), a replay (.racer) or a circuit (.json)."
+CRASH_TITLE = mark("Something went wrong")
+DROP_TITLE = mark("Cannot open this file")
+SUPPORTED_FILES = mark("Drop a model (.zip or .onnx), a replay (.racer) or a circuit (.json).")
 ICON = Path(__file__).parents[1] / "icon.png"
-MIN_SIZE = (960, 540)
-"""Minimum size of the window [px]."""
 TICK = 1.0 / 60.0
 """Length of a simulation tick [s]."""
 MAX_LAG = 0.25
@@ -59,8 +69,10 @@ class App:
         self.input = InputAdapter(settings.bindings)
         self.sound: SoundPlayer = open_sound(settings.volume)
         self.context = AppContext(settings_file, settings, data, EngineWarmup(), self.sound)
+        self.context.renderer = self.picture.renderer
         self.context.on_settings_change.append(self._apply)
         self._applied = settings
+        self._translate(settings)
         self._muted = False
         self.clock = FixedStepClock(TICK, MAX_LAG)
         self._pacer: FixedStepClock | None = None
@@ -88,20 +100,23 @@ class App:
                 last = now
                 if self.frames == 1:
                     self.context.warmup.start()
+                    Thread(target=clean_data_folder, args=(self.context.data,), name="racer-clean", daemon=True).start()
                 self._wait_for_next_frame()
         finally:
             self.close()
 
     def frame(self, elapsed: float) -> None:
         """Handle events, advance by the ticks that are due and draw; `elapsed` is the time since the last frame [s]."""
+        self.input.reduction = self.picture.reduction
         for event in pygame.event.get():
             self._handle_event(event)
+        self._repeat_direction(elapsed)
         self.clock.advance(elapsed)
         while self.context.screens and self.clock.take_step():
             self._tick()
         if self.context.screens:
             self.draw(self.clock.fraction)
-            self.window.flip()
+            self.picture.show()
             self.frames += 1
 
     def frame_or_crash(self, elapsed: float) -> None:
@@ -121,10 +136,13 @@ class App:
         screens = self.context.screens
         for screen in dict.fromkeys((screens[self.context.lowest], screens[-1])):
             screen.draw(surface, share if screen is screens[-1] else 1.0)
+        if self.context.layer is not None:
+            self.context.layer.draw(surface)
+        bottom = surface.get_height() - screens[-1].space_below_keys()
         if self.context.notice_ticks:
-            draw_toast(surface, self.context.theme, self.context.notice)
+            draw_notice(surface, self.context.theme, self.context.notice, bottom)
         if self.recorder is not None:
-            self.recorder.draw(surface)
+            self.recorder.draw(surface, bottom)
 
     def close(self) -> None:
         """Close the window: save its size and finish a film that is being recorded."""
@@ -142,7 +160,7 @@ class App:
 
     @property
     def surface(self) -> pygame.Surface:
-        return self.window.get_surface()
+        return self.picture.surface
 
     def _tick(self) -> None:
         context = self.context
@@ -152,6 +170,8 @@ class App:
             if below is not context.top and isinstance(below, MenuScreen):
                 below.tick(IDLE)
             self._tick_top(context.top)
+        if context.layer is not None:
+            context.layer.tick()
 
     def _tick_top(self, top: Screen) -> None:
         if self._film_to is not None and self.context.warmup.ready:
@@ -171,9 +191,19 @@ class App:
     def _handle_event(self, event: pygame.event.Event) -> None:
         """Handle the intents of an event; a screen that they open does not get the remaining ones."""
         top = self.context.top
-        for intent in self.input.intents([event]):
+        intents = self.input.intents([event])
+        self.context.gamepad = self.input.gamepad
+        for intent in intents:
             if self.context.top is top:
                 self._handle(intent)
+        if self.context.top is not top:
+            self.input.release_all()
+
+    def _repeat_direction(self, elapsed: float) -> None:
+        """Give a direction again that is held on a key or a gamepad."""
+        direction, top = self.input.repeated(elapsed), self.context.top
+        if direction is not None and top is not None and top.repeats(direction):
+            self._handle(direction)
 
     def _handle(self, intent: Intent) -> None:
         context = self.context
@@ -191,21 +221,25 @@ class App:
         elif intent == Command.MUTE:
             self._muted = not self._muted
             self.sound.set_volume(0.0 if self._muted else context.settings.volume)
-            context.notify("Sound off" if self._muted else "Sound on")
+            context.notify(_("Sound off") if self._muted else _("Sound on"))
         elif isinstance(intent, FileDrop):
             open_dropped(context, intent.path)
+        elif context.layer is not None and context.layer.handle(intent):
+            pass
         elif context.top is not None and intent == Command.HELP and not isinstance(context.top, HelpScreen):
             context.push(HelpScreen(context))
+        elif intent == TextInput("?"):
+            show_explanations(context)
         elif context.top is not None:
-            top = context.top
-            top.handle(intent)
-            if context.top is not top:
-                self.input.release_all()
+            context.top.handle(intent)
 
     def _apply(self, settings: Settings) -> None:
-        """Apply the settings that concern the window, the input and the sound."""
+        """Apply the settings that concern the window, the input, the sound and the language."""
         before, self._applied = self._applied, settings
+        if settings.language != before.language:
+            self._translate(settings)
         self.input.bindings = settings.bindings
+        self.picture.resolution = settings.resolution
         if not self._muted:
             self.sound.set_volume(settings.volume)
         if settings.full_screen != before.full_screen:
@@ -214,16 +248,24 @@ class App:
             else:
                 self.window.set_windowed()
 
+    def _translate(self, settings: Settings) -> None:
+        """Show all screens in the language of the settings from now on."""
+        use_language(settings.language)
+        self.context.theme = Theme(self.context.theme.scale, self.context.theme.palette)  # panels keep drawn texts
+        for screen in self.context.screens:
+            screen.translate()
+
     def _open_window(self, settings: Settings) -> pygame.Window:
-        """Open a window as the settings ask for, and start gamepad input."""
+        """Open a window with its picture as the settings ask for, and start gamepad input."""
         start_video()
         try:
             pygame.joystick.init()
-            window = pygame.Window(TITLE, tuple(map(max, settings.window, MIN_SIZE)), resizable=True)
-            window.get_surface()
+            size, renderer = new_window_size(settings.window), use_renderer(settings.renderer)
+            window = pygame.Window(TITLE, size, pygame.WINDOWPOS_CENTERED, resizable=True)
+            self.picture = WindowPicture(window, renderer, settings.resolution)
         except pygame.error as error:
             raise NoDisplayError(str(error)) from None
-        window.minimum_size = MIN_SIZE
+        window.minimum_size = tuple(map(min, size, MIN_SIZE))
         window.set_icon(pygame.image.load(ICON))
         if settings.full_screen:
             window.set_fullscreen(desktop=True)
@@ -249,23 +291,32 @@ class App:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             pygame.image.save(self.surface, path)
-            self.context.notify(f"Saved as {path}")
+            self.context.notify(_("Saved as {path}").format(path=path))
         except (OSError, pygame.error) as error:
-            self.context.notify(f"Screenshot not saved: {error}")
+            from racer_env.errors import os_reason
+
+            self.context.notify(_("Screenshot not saved: {reason}").format(reason=os_reason(error)))
 
 
 def show_crash(context: AppContext, error: Exception) -> None:
     """Close all screens, reopen the menu and show a message with the path of the crash report."""
     report = write_crash_report(error, context.data)
+    context.layer = None
     while context.screens:
         screen = context.screens.pop()
         with suppress(Exception):  # this screen may have raised the error
             screen.on_close()
     context.push(MenuScreen(context))
-    where = f"A crash report was saved to\n{report}" if report else "No report could be written: the disk may be full."
-    text = f"This is a bug: {type(error).__name__}: {error}\n{where}\nEverything you have saved is safe."
-    buttons = [Button("Main menu", on_press=context.pop), Button("Quit", on_press=context.quit)]
-    context.push(MessageScreen(context, CRASH_TITLE, text, buttons))
+    where = (
+        _("A crash report was saved to\n{report}").format(report=report)
+        if report
+        else _("No report could be written: the disk may be full.")
+    )
+    text = _("This is a bug: {kind}: {error}\n{where}\nEverything you have saved is safe.").format(
+        kind=type(error).__name__, error=error, where=where
+    )
+    buttons = [Button(_("Main menu"), on_press=context.pop), Button(_("Quit"), on_press=context.quit)]
+    context.push(MessageScreen(context, _(CRASH_TITLE), text, buttons))
 
 
 def open_dropped(app: AppContext, path: Path) -> None:
@@ -278,18 +329,22 @@ def open_dropped(app: AppContext, path: Path) -> None:
     }
     opener = openers.get(path.suffix.lower())
     if path.is_dir():
-        _refuse(app, f"{path.name} is a folder. {SUPPORTED_FILES}")
+        _refuse(app, _("{name} is a folder.").format(name=path.name) + f" {_(SUPPORTED_FILES)}")
     elif not path.is_file():
-        _refuse(app, f"{path} does not exist or cannot be read.")
+        _refuse(app, _("{path} does not exist or cannot be read.").format(path=path))
     elif opener is None:
-        problem = f"{path.suffix} files are not supported" if path.suffix else "the file name has no extension"
-        _refuse(app, f"{path.name}: {problem}. {SUPPORTED_FILES}")
+        problem = (
+            _("{suffix} files are not supported").format(suffix=path.suffix)
+            if path.suffix
+            else _("the file name has no extension")
+        )
+        _refuse(app, f"{path.name}: {problem}. {_(SUPPORTED_FILES)}")
     else:
         when_ready(app, lambda: opener(app, path))
 
 
 def _refuse(app: AppContext, reason: str) -> None:
-    app.push(MessageScreen(app, DROP_TITLE, reason))
+    app.push(MessageScreen(app, _(DROP_TITLE), reason))
 
 
 def _open_model(app: AppContext, path: Path) -> None:
@@ -309,15 +364,19 @@ def _open_replay(app: AppContext, path: Path) -> None:
 
 def _add_circuit(app: AppContext, path: Path) -> None:
     """Choose the circuit; it stays among the circuits until the app is closed."""
-    from racer_env.errors import RacerError
+    from racer_env.errors import RacerError, in_one_line
     from racer_viewer.modes.circuits import add_circuit
 
-    try:
-        circuit = add_circuit(path)
-    except (RacerError, OSError) as error:
-        _refuse(app, str(error))
-        return
-    app.change(circuit=str(path))
-    app.notify(f"Circuit {circuit.name} added and chosen")
-    if app.top is not None:
-        app.top.refresh()
+    def choose() -> None:
+        try:
+            circuit = task.result()
+        except (RacerError, OSError) as error:
+            _refuse(app, in_one_line(error))
+            return
+        app.change(circuit=str(path))
+        app.notify(_("Circuit {name} added and chosen").format(name=circuit.name))
+        if app.top is not None:
+            app.top.refresh()
+
+    task = BackgroundTask(lambda: add_circuit(path), "racer-circuit")
+    app.push(WaitingScreen(app, _("Preparing the circuit"), lambda: task.done, choose, delay=SHORT_WAIT))

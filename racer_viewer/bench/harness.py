@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from racer_env.errors import BridgeError
+from racer_viewer.plain_text import make_console
 
 CONNECT_TIMEOUT = 30.0
 """Time for the client of an echo process to connect [s]."""
@@ -61,7 +61,7 @@ class Summary:
     lines: Sequence[str] = ()
 
     def print(self) -> None:
-        console = Console()
+        console = make_console()
         table = Table(
             box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", title=self.title, title_justify="left"
         )

@@ -1,151 +1,240 @@
-"""`racer-viewer bench train`: training speed of PPO, and what limits it.
+"""`racer-viewer bench train`: training speed of PPO with each engine.
 
-The same PPO trains in turn on the racer's cars, on an environment that costs nothing (the ceiling), and on one RacerEnv
-over WebSocket; the ratios are medians over the rounds.
+Whole runs, with metrics, run log, policy log and car feed, learn in turn: one rollout and its update at a time. The
+ratios are medians over the rounds, so that other programs on the machine change them little. A learner without any of
+that shows what it costs.
 """
 
+from __future__ import annotations
+
 import statistics
+import tempfile
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from queue import SimpleQueue
 
-import numpy as np
-from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
-
-from racer_env import RacerEnv
-from racer_env.env import ACTION_SPACE, OBSERVATION_SPACE
-from racer_viewer.bench.bridge import bridge_process
+from racer_env.errors import RacerError
 from racer_viewer.bench.harness import Goal, Summary, describe_machine, median_ratio, print_report
 from racer_viewer.training.config import RunConfig, preset
-from racer_viewer.training.sb3 import Model, make_env, make_model
-from racer_viewer.training.vec_env import RacerMetricsCallback
+from racer_viewer.training.controlled_run import CarFeedCallback
+from racer_viewer.training.learner import Callback, CallbackList
+from racer_viewer.training.metrics import DrivingStats
+from racer_viewer.training.run import Run, create_learner
+from racer_viewer.training.run_log import RunLog
 from racer_viewer.warmup import prepare_engine
 
-RACER, CEILING, ONE_CAR = "RacerVectorEnv", "costs nothing", "one RacerEnv over WebSocket"
-METRICS = "RacerVectorEnv with metrics"
-MIN_OF_CEILING, MIN_SPEEDUP, MIN_WITH_METRICS = 0.85, 20.0, 0.99
-"""Goals for ratios of training speed."""
-NEVER = 10**9
-ONE_CAR_ROLLOUT = 2048
-"""Rollout length of the single car [steps]."""
+SB3, ONE_THREAD, TWO_THREADS = "sb3", "native, 1 thread", "native, 2 threads"
+LEARNER_ALONE = "native, 1 thread, no metrics"
+MIN_RATIOS = {
+    "quick": {ONE_THREAD: 3.5, TWO_THREADS: 5.0},
+    "champion": {TWO_THREADS: 4.0},
+}
+"""Goals for the speed of the native engine against stable-baselines3, by preset."""
+MAX_GATHERING, MAX_METRICS = 0.25, 0.01
+"""Goals for parts of the time of the native engine with one thread."""
+ENDLESS = 10**9
+START_TIMEOUT = 120.0
+"""Time for a learner to start, torch and compilation included [s]."""
 
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """Steps per second, and ratios of the racer's speed to the others."""
+    """Training speed by engine.
+
+    Attributes:
+        steps_per_second: medians over the rounds
+        steps_per_cpu_second: the same by the time of all threads, which other programs change less
+        ratios: speed of the native engine, by threads, against stable-baselines3; medians over the rounds
+        cpu_ratios: the same by the time of all threads
+        gathering: part of the time in which rollouts are collected
+        metrics: part of the time of the native engine that metrics, run log, policy log and car feed take
+    """
 
     machine: str
+    preset: str
     steps_per_second: dict[str, float]
-    of_ceiling: float
-    against_one_car: float
-    with_metrics: float
+    steps_per_cpu_second: dict[str, float]
+    ratios: dict[str, float]
+    cpu_ratios: dict[str, float]
+    gathering: dict[str, float]
+    metrics: float
 
 
-def run(rounds: int, as_json: bool) -> int:
-    """Measure and print; return the exit code."""
+def run(name: str, rounds: int, as_json: bool) -> int:
+    """Measure a preset and print; return the exit code."""
     prepare_engine()
-    report = measure(rounds)
+    report = measure(name, rounds, preset("ppo", name))
     print_report(report, _summary(report), as_json)
     return 0
 
 
-def measure(rounds: int, config: RunConfig | None = None) -> TrainingReport:
-    """Measure rollouts of each kind in turn."""
-    config = replace(config or preset("ppo"), timesteps=10**9)
-    alone = replace(config, num_cars=1, n_steps=ONE_CAR_ROLLOUT)
+def measure(name: str, rounds: int, config: RunConfig) -> TrainingReport:
+    """Measure rollouts and updates of each engine in turn."""
+    config = replace(config, timesteps=ENDLESS, begin_from="", checkpoint_every=0, evaluate_every=0)
+    configs = {
+        SB3: replace(config, engine="sb3"),
+        ONE_THREAD: replace(config, engine="native", threads=1),
+        LEARNER_ALONE: replace(config, engine="native", threads=1),
+        TWO_THREADS: replace(config, engine="native", threads=2),
+    }
+    turns: dict[str, list[Turn]] = {each: [] for each in configs}
     with ExitStack() as stack:
-        url = stack.enter_context(bridge_process(uvloop=False))
-        one_car = VecNormalize(DummyVecEnv([lambda: RacerEnv(url)]), gamma=config.gamma)
-        learners = {
-            RACER: _Learner(make_model(config, make_env(config))),
-            CEILING: _Learner(make_model(config, VecNormalize(FreeCars(config.num_cars), gamma=config.gamma))),
-            METRICS: _Learner(make_model(config, make_env(config)), RacerMetricsCallback()),
-            ONE_CAR: _Learner(make_model(alone, one_car)),
-        }
-        for learner in learners.values():
-            stack.callback(learner.close)
-            learner.go()
-        speeds: dict[str, list[float]] = {name: [] for name in learners}
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="racer-bench-")))
+        trainees: dict[str, Trainee] = {}
+        for number, (kind, each) in enumerate(configs.items()):
+            new = AloneTrainee if kind == LEARNER_ALONE else RunTrainee
+            trainees[kind] = stack.enter_context(closing(new(replace(each, name=f"run-{number}"), folder)))
+            trainees[kind].go()
         for _ in range(rounds):
-            for name, learner in learners.items():
-                speeds[name].append(learner.go())
+            for kind, trainee in trainees.items():
+                turns[kind].append(trainee.go())
 
+    speeds = {kind: [1.0 / turn.seconds for turn in each] for kind, each in turns.items()}
+    cpu_speeds = {kind: [1.0 / turn.cpu_seconds for turn in each] for kind, each in turns.items()}
+    steps = config.num_cars * config.n_steps
     return TrainingReport(
         machine=describe_machine(),
-        steps_per_second={name: statistics.median(values) for name, values in speeds.items()},
-        of_ceiling=median_ratio(speeds, RACER, CEILING),
-        against_one_car=median_ratio(speeds, RACER, ONE_CAR),
-        with_metrics=median_ratio(speeds, METRICS, RACER),
+        preset=name,
+        steps_per_second={kind: steps * statistics.median(each) for kind, each in speeds.items()},
+        steps_per_cpu_second={kind: steps * statistics.median(each) for kind, each in cpu_speeds.items()},
+        ratios=_ratios(speeds),
+        cpu_ratios=_ratios(cpu_speeds),
+        gathering={
+            kind: statistics.median(turn.gathering / turn.seconds for turn in each) for kind, each in turns.items()
+        },
+        metrics=1.0 - median_ratio(cpu_speeds, ONE_THREAD, LEARNER_ALONE),
     )
 
 
-class _Learner:
-    """A model that trains one rollout at a time."""
-
-    def __init__(self, model: Model, callback: RacerMetricsCallback | None = None) -> None:
-        self._model, self._callback = model, callback
-        self._steps = model.n_steps * model.n_envs
-
-    def go(self) -> float:
-        """Collect a rollout and train on it; return steps per second."""
-        begin = time.perf_counter()
-        self._model.learn(self._steps, callback=self._callback, log_interval=NEVER, reset_num_timesteps=False)
-        return self._steps / (time.perf_counter() - begin)
-
-    def close(self) -> None:
-        env = self._model.get_env()
-        if env is not None:
-            env.close()
+def _ratios(speeds: Mapping[str, list[float]]) -> dict[str, float]:
+    return {kind: median_ratio(speeds, kind, SB3) for kind in (ONE_THREAD, TWO_THREADS)}
 
 
-class FreeCars(VecEnv):
-    """An environment that costs nothing: random observations and rewards, drawn once."""
+@dataclass(frozen=True)
+class Turn:
+    """Times of one rollout and its update [s]: all of it, that of all threads, and that of the rollout alone."""
 
-    def __init__(self, num_envs: int) -> None:
-        super().__init__(num_envs, OBSERVATION_SPACE, ACTION_SPACE)
-        rng = np.random.default_rng(0)
-        self._observations = rng.uniform(0.0, 1.0, (num_envs, *OBSERVATION_SPACE.shape)).astype(np.float32)
-        self._rewards = rng.uniform(-0.01, 0.01, num_envs).astype(np.float32)
-        self._dones, self._infos = np.zeros(num_envs, np.bool_), [{} for _ in range(num_envs)]  # type: ignore[var-annotated]
+    seconds: float
+    cpu_seconds: float
+    gathering: float
 
-    def reset(self) -> NDArray[np.float32]:
-        return self._observations
 
-    def step_async(self, actions: NDArray[Any]) -> None:
-        """Ignore the actions."""
+class Trainee(ABC):
+    """A learner in a thread of its own that collects one rollout and learns from it whenever it is its turn."""
 
-    def step_wait(self) -> VecEnvStepReturn:
-        return self._observations, self._rewards, self._dones, self._infos
+    def __init__(self, config: RunConfig, runs: Path) -> None:
+        self._config, self._runs = config, runs
+        self._callback = _TurnCallback()
+        self._thread = threading.Thread(target=self._callback.guard(self._learn), name=f"racer-{config.name}")
+        self._thread.start()
+        self._callback.wait()
+
+    def go(self) -> Turn:
+        """Let it learn once."""
+        return self._callback.go()
 
     def close(self) -> None:
-        """Do nothing."""
+        self._callback.stop()
+        self._thread.join()
 
-    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        return [getattr(self, attr_name, None) for _ in self._get_indices(indices)]
+    @abstractmethod
+    def _learn(self) -> None:
+        """Learn until the callback asks to stop."""
 
-    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        setattr(self, attr_name, value)
 
-    def env_method(self, method_name: str, *arguments: Any, indices: VecEnvIndices = None, **options: Any) -> list[Any]:
-        return []
+class RunTrainee(Trainee):
+    """A whole training run, as users start it."""
 
-    def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
-        return [False for _ in self._get_indices(indices)]
+    def _learn(self) -> None:
+        run = Run(self._config, self._runs)
+        with closing(CarFeedCallback(run, lambda: True, print)) as feed:
+            run.learn(callbacks=[feed, self._callback])
 
-    def get_images(self) -> Sequence[None]:
-        return [None] * self.num_envs
+
+class AloneTrainee(Trainee):
+    """A learner without anything that a run adds."""
+
+    def _learn(self) -> None:
+        folder = self._runs / self._config.name
+        folder.mkdir()
+        with closing(create_learner(self._config)) as learner, closing(RunLog(folder, 0, print)) as log:
+            group = CallbackList([self._callback])
+            group.attach(learner)
+            learner.learn(folder, log, group)
+
+
+class _TurnCallback(Callback):
+    """Stops a learner before each rollout until it is its turn, and measures its turns."""
+
+    def __init__(self) -> None:
+        self._permits: SimpleQueue[bool] = SimpleQueue()
+        self._turns: SimpleQueue[Turn | Exception | None] = SimpleQueue()
+        self._going = True
+        self._begin = self._cpu_begin = self._collected = 0.0
+        self._learning = False
+
+    def go(self) -> Turn:
+        """Let the learner take a turn, and wait for its end."""
+        self._permits.put(True)
+        turn = self.wait()
+        assert turn is not None
+        return turn
+
+    def stop(self) -> None:
+        self._permits.put(False)
+
+    def wait(self) -> Turn | None:
+        """Return the next turn, or None after the start of the learner. Raises the error that ended it."""
+        turn = self._turns.get(timeout=START_TIMEOUT)
+        if isinstance(turn, Exception):
+            raise turn
+        return turn
+
+    def guard(self, learn: Callable[[], None]) -> Callable[[], None]:
+        """Return `learn`, which passes its errors to the measuring thread."""
+
+        def guarded() -> None:
+            try:
+                learn()
+                self._turns.put(RacerError("the learner ended"))
+            except Exception as error:
+                self._turns.put(error)
+
+        return guarded
+
+    def on_rollout_start(self) -> None:
+        now, cpu = time.perf_counter(), time.process_time()
+        if not self._going:
+            return
+        turn = Turn(now - self._begin, cpu - self._cpu_begin, self._collected - self._begin)
+        self._turns.put(turn if self._learning else None)
+        self._going = self._learning = self._permits.get()
+        self._begin, self._cpu_begin = time.perf_counter(), time.process_time()
+
+    def on_step(self, stats: DrivingStats) -> bool:
+        return self._going
+
+    def on_rollout_end(self) -> None:
+        self._collected = time.perf_counter()
 
 
 def _summary(report: TrainingReport) -> Summary:
-    goals = {
-        "of the ceiling": Goal.at_least(report.of_ceiling, MIN_OF_CEILING),
-        "× one car over WebSocket": Goal.at_least(report.against_one_car, MIN_SPEEDUP),
-        "of it with metrics": Goal.at_least(report.with_metrics, MIN_WITH_METRICS),
-    }
-    rows = [[name, f"{speed:,.0f}"] for name, speed in report.steps_per_second.items()]
-    lines = [f"{goal.value:.2f} {text} {goal}" for text, goal in goals.items()]
-    return Summary(report.machine, ("PPO trains on", "steps/s"), rows, lines)
+    rows = [
+        [kind, f"{speed:,.0f}", f"{report.steps_per_cpu_second[kind]:,.0f}", f"{report.gathering[kind]:.0%}"]
+        for kind, speed in report.steps_per_second.items()
+    ]
+    lines = []
+    for kind, ratio in report.ratios.items():
+        goal = MIN_RATIOS.get(report.preset, {}).get(kind)
+        text = f" {Goal.at_least(ratio, goal)}" if goal else ""
+        lines.append(f"{kind}: {ratio:.2f} × sb3 ({report.cpu_ratios[kind]:.2f} by CPU time){text}")
+    gathering = Goal.at_most(report.gathering[ONE_THREAD], MAX_GATHERING)
+    metrics = Goal.at_most(report.metrics, MAX_METRICS)
+    lines += [f"gathering: {gathering.value:.0%} {gathering}", f"metrics and car feed: {metrics.value:.1%} {metrics}"]
+    columns = (f"PPO, preset {report.preset}", "steps/s", "steps/CPU s", "gathering")
+    return Summary(report.machine, columns, rows, lines)

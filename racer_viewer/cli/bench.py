@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from racer_viewer.cli.options import Subparsers, add_json_option, positive
+from racer_viewer.cli.options import Subparsers, add_json_option, add_token_options, chosen_token, positive
 from racer_viewer.cli.run_options import add_run_options, run_config
+
+MAX_SIDE = 8192
+"""Maximum width and height of a window [px]."""
+
+
+def window_size(text: str) -> tuple[int, int]:
+    """Return a window size such as 1920x1080 [px]."""
+    sides = text.lower().replace("×", "x").split("x")
+    if len(sides) != 2 or not all(side.isdecimal() and 0 < int(side[:6]) <= MAX_SIDE for side in sides):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; example: 1920x1080")
+    return int(sides[0]), int(sides[1])
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -55,7 +66,7 @@ def _add_bridge(subjects: Subparsers) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--url", help="a running bridge server to measure (default: start one)")
     where.add_argument("--uvloop", action="store_true", help="start the bridge server with uvloop")
-    parser.add_argument("--token", help="token of the server at --url (default: RACER_BRIDGE_TOKEN)")
+    add_token_options(parser, "token of the server at --url")
     add_json_option(parser)
     parser.set_defaults(run=_run_bridge)
 
@@ -63,17 +74,19 @@ def _add_bridge(subjects: Subparsers) -> None:
 def _run_bridge(options: argparse.Namespace) -> int:
     from racer_viewer.bench.bridge import run
 
-    return run(
-        options.steps, options.warmup, options.target, options.url, options.token, options.uvloop, as_json=options.json
-    )
+    token = chosen_token(options)
+    return run(options.steps, options.warmup, options.target, options.url, token, options.uvloop, as_json=options.json)
 
 
 def _add_train(subjects: Subparsers) -> None:
     parser = subjects.add_parser(
         "train",
-        help="training speed of PPO",
-        description="Measure steps per second of PPO on many cars, against an environment that costs nothing and "
-        "against one car over WebSocket.",
+        help="training speed of PPO with each engine",
+        description="Measure steps per second of whole PPO runs with the native engine, on 1 and 2 threads, against "
+        "stable-baselines3 in the same process, and what gathering and metrics cost.",
+    )
+    parser.add_argument(
+        "--preset", choices=("quick", "champion"), default="quick", help="settings of the runs (default: %(default)s)"
     )
     parser.add_argument(
         "--rounds", type=positive(int), default=9, metavar="N", help="rollouts of each kind (default: %(default)s)"
@@ -81,9 +94,7 @@ def _add_train(subjects: Subparsers) -> None:
     parser.add_argument(
         "--preview", action="store_true", help="measure instead what the live preview costs a training run"
     )
-    parser.add_argument(
-        "--engine", choices=("sb3", "ray"), default="sb3", help="ray: compare it with Ray on 1 and 2 runners"
-    )
+    parser.add_argument("--engine", choices=("ray",), help="ray: compare it with Ray on 1 and 2 runners instead")
     add_json_option(parser)
     parser.set_defaults(run=_run_train)
 
@@ -98,15 +109,15 @@ def _run_train(options: argparse.Namespace) -> int:
 
         return measure_preview(options.rounds, options.json)
     if options.engine == "ray":
-        from racer_viewer.training.ray.cluster import check_ray
+        from racer_viewer.optional import RAY
 
-        check_ray()
+        RAY.require()
         from racer_viewer.bench.ray import run as measure_ray
 
         return measure_ray(options.rounds, options.json)
     from racer_viewer.bench.train import run
 
-    return run(options.rounds, options.json)
+    return run(options.preset, options.rounds, options.json)
 
 
 def _add_render(subjects: Subparsers) -> None:
@@ -123,6 +134,33 @@ def _add_render(subjects: Subparsers) -> None:
         metavar="S",
         help="time for 8 cars; the others take a sixth of it (default: %(default)g)",
     )
+    parser.add_argument(
+        "--size",
+        type=window_size,
+        nargs="+",
+        default=[(1280, 720)],
+        metavar="WxH",
+        help="sizes of the window (default: 1280x720)",
+    )
+    parser.add_argument(
+        "--renderer",
+        choices=("auto", "software", "gpu"),
+        default="auto",
+        help="way in which pictures reach the window (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--resolution",
+        choices=("auto", "full", "half"),
+        default="auto",
+        help="resolution of the picture, or half for the ground (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--camera",
+        choices=("follow", "turn", "whole"),
+        nargs="+",
+        default=["follow"],
+        help="cameras: north up, turning with the car, whole circuit (default: follow)",
+    )
     add_json_option(parser)
     parser.set_defaults(run=_run_render)
 
@@ -130,7 +168,7 @@ def _add_render(subjects: Subparsers) -> None:
 def _run_render(options: argparse.Namespace) -> int:
     from racer_viewer.bench.render import run
 
-    return run(options.seconds, options.json)
+    return run(options.seconds, options.json, options.size, options.renderer, options.resolution, options.camera)
 
 
 def _add_start(subjects: Subparsers) -> None:
@@ -163,6 +201,12 @@ def _add_learn(subjects: Subparsers) -> None:
     parser.add_argument(
         "--pace", type=positive(float), metavar="S", help="target lap time, flying (default: that of existing agents)"
     )
+    parser.add_argument(
+        "--wall",
+        action="store_true",
+        help="measure instead the time from the click on Start in the window to the first clean lap; exits with 1 if "
+        "it takes too long",
+    )
     add_json_option(parser)
     add_run_options(parser)
     parser.set_defaults(run=_run_learn)
@@ -170,8 +214,10 @@ def _add_learn(subjects: Subparsers) -> None:
 
 def _run_learn(options: argparse.Namespace) -> int:
     config = run_config(options)
-    from racer_viewer.bench.learn import run
+    from racer_viewer.bench.learn import run, run_wall
 
+    if options.wall:
+        return run_wall(config, options.seeds, options.json)
     return run(config, options.seeds, options.pace, options.json)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import Subparsers, port, positive
+from racer_viewer.cli.options import Subparsers, add_token_options, chosen_token, port, positive
 
 if TYPE_CHECKING:
     from racer_env.bridge.net import ServerAddress
@@ -21,10 +20,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=port, default=9876, help="port to listen on, 0 for any (default: %(default)s)")
-    parser.add_argument(
-        "--token",
-        help="secret that clients must send; required for hosts other than this machine (default: RACER_BRIDGE_TOKEN)",
-    )
+    add_token_options(parser, "token that clients must send; hosts other than this machine require one")
     parser.add_argument(
         "--allow-origin",
         action="append",
@@ -70,7 +66,6 @@ def run(options: argparse.Namespace) -> int:
     from racer_env.bridge.net import ServerAddress, run_server, uvloop_factory
     from racer_env.bridge.server import BridgeServer
     from racer_env.bridge.session import ServerLimits
-    from racer_env.bridge.ws_client import TOKEN_VARIABLE
     from racer_viewer.warmup import prepare_engine
 
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
@@ -78,8 +73,7 @@ def run(options: argparse.Namespace) -> int:
     logging.getLogger("picows").setLevel(logging.CRITICAL)  # the server itself logs protocol errors of clients
     address = ServerAddress(options.host, options.port)
     limits = ServerLimits(connections=options.max_clients, cars=options.max_cars, idle_seconds=options.idle_timeout)
-    token = options.token or os.environ.get(TOKEN_VARIABLE)
-    server = BridgeServer(address, token, limits, options.allow_origin, options.strict)
+    server = BridgeServer(address, chosen_token(options), limits, options.allow_origin, options.strict)
     make_loop = uvloop_factory() if options.uvloop else None
     server.listen()
     prepare_engine()
@@ -88,4 +82,4 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_address(address: ServerAddress) -> None:
-    print(f"Bridge listening on ws://{address} (Ctrl-C ends it)", flush=True)
+    print(f"Bridge listening on ws://{address} (press Ctrl-C to stop)", flush=True)

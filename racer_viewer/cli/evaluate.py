@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from racer_viewer.cli.options import Subparsers, add_json_option, add_stats_option, check_stats_option, positive
+from racer_viewer.plain_text import make_console
 
 if TYPE_CHECKING:
     from racer_viewer.agents import Agent
@@ -93,12 +94,13 @@ def _to_json(each: Evaluation) -> dict[str, Any]:
 
 
 def _print_table(results: dict[str, list[Evaluation]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from racer_env.engine import circuit_name
+
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("model", "circuit"):
-        table.add_column(name, no_wrap=True)
+    table.add_column("model", no_wrap=True)
+    table.add_column("circuit")
     for name in ("laps", "standing", "flying", "mean", "done", "wall", "off", "reward"):
         table.add_column(name, justify="right", no_wrap=True)
     for name, evaluations in results.items():
@@ -106,7 +108,7 @@ def _print_table(results: dict[str, list[Evaluation]]) -> None:
             laps = (each.best_standing, each.best_flying, each.mean_lap)
             table.add_row(
                 name,
-                each.track,
+                f"{circuit_name(each.track)} ({each.track})",
                 str(each.laps),
                 *("-" if lap is None else f"{lap:.2f} s" for lap in laps),
                 f"{each.completion:.0%}",
@@ -114,7 +116,7 @@ def _print_table(results: dict[str, list[Evaluation]]) -> None:
                 str(each.off_track_ticks),
                 f"{each.reward:.3f}",
             )
-    console = Console()
+    console = make_console()
     if not console.is_terminal:
         console.width = max(console.width, PIPED_WIDTH)
     console.print(table)

@@ -11,8 +11,8 @@ from racer_viewer.cli.options import Subparsers, add_stats_option
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "export",
-        help="write an agent as ONNX, or as a model to share",
-        description="Write an agent for other programs or other people, and check that it still drives the same.",
+        help="export an agent as ONNX or as a model to share",
+        description="Export an agent for other programs or other people, and check that its actions stay the same.",
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="a saved model of stable-baselines3 (.zip)")
     target = parser.add_mutually_exclusive_group(required=True)
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if options.zip is not None:
         from racer_viewer.training.export import share
 
-        print(f"{share(options.model, options.zip, options.stats)}: drives the same")
+        print(f"{share(options.model, options.zip, options.stats)}: same actions as the original")
     elif options.folded is not None:
         _fold(options)
     elif options.hub is not None:
@@ -75,7 +75,7 @@ def _fold(options: argparse.Namespace) -> None:
     agent = load_agent(options.model, options.stats)
     prepare_engine()
     observations = observations_of(agent.act, [load_circuit(name) for name in circuits_of(agent)])
-    folding = fold(options.model, options.folded, observations, options.stats)
+    folding = fold(agent, options.folded, observations)
     print(f"{folding.path}: takes raw observations; the same actions to {folding.difference:.1g}")
     if folding.clipped:
         print(

@@ -103,7 +103,9 @@ def _games_config(options: argparse.Namespace) -> GamesConfig:
     from racer_env.errors import RacerError
     from racer_env.games.game import check_kind
     from racer_env.games.supervisor import GamesConfig
+    from racer_viewer.optional import require_for_environment
 
+    require_for_environment(options.game)
     kind = check_kind(options.game)
     if options.num_games > MAX_GAMES:
         raise RacerError(f"--num-games is at most {MAX_GAMES}, not {options.num_games}")
@@ -118,4 +120,4 @@ def _games_config(options: argparse.Namespace) -> GamesConfig:
 
 
 def _print_address(address: ServerAddress) -> None:
-    print(f"Games at {address} (Ctrl-C ends them)", flush=True)
+    print(f"Games at {address} (press Ctrl-C to stop)", flush=True)

@@ -1,4 +1,4 @@
-"""`racer-viewer learn FOLDER`: the learner process of a run, which a window starts and controls."""
+"""`racer-viewer learn [FOLDER]`: the learner process of a run, which a window starts and controls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from contextlib import closing, suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -24,20 +25,21 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def add_parser(subparsers: Subparsers) -> None:
     """Add the verb without a help text, which hides it: users need not know it."""
     parser = subparsers.add_parser("learn")
-    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("folder", type=Path, nargs="?", metavar="FOLDER")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> NoReturn:
     """Train as the config.json of a folder says, and obey its viewers, until the run ends or no viewer is left.
 
-    The folder is that of a run, which starts or resumes from its latest checkpoint, or a checkpoint in it.
+    The folder is that of a run, which starts or resumes from its latest checkpoint, or a checkpoint in it. Without one,
+    import everything and then read the folder from standard input.
     """
     from racer_env.errors import RacerError
     from racer_viewer.training.control import ControlServer, ParentWatch
     from racer_viewer.training.run_folder import CONFIG_FILE, folder_of, remove_run
 
-    where: Path = options.folder
+    where: Path = options.folder or _wait_for_folder()
     folder = folder_of(where)
     if not (folder / CONFIG_FILE).is_file():
         raise RacerError(f"{folder} has no {CONFIG_FILE}: it is not a training run")
@@ -53,6 +55,25 @@ def run(options: argparse.Namespace) -> NoReturn:
         with suppress(RacerError):
             remove_run(folder)
     os._exit(0)  # everything is written and closed; unloading torch would take another second while a window waits
+
+
+def _wait_for_folder() -> Path:
+    """Prepare for any run, and wait for the line with its folder; end if there is none."""
+    import_module("racer_viewer.training.controlled_run")  # needed later
+    from racer_viewer.training.control import STANDARD_INPUT
+    from racer_viewer.training.native.learner import preload
+    from racer_viewer.training.run_folder import LEARNER_LOG_FILE, folder_of
+
+    preload()
+    line = b""
+    while not line.endswith(b"\n"):  # not more than the line: the rest is for ParentWatch
+        if not (byte := os.read(STANDARD_INPUT, 1)):
+            os._exit(0)
+        line += byte
+    where = Path(line[:-1].decode())
+    with (folder_of(where) / LEARNER_LOG_FILE).open("wb") as log:
+        _redirect_output(log.fileno())
+    return where
 
 
 def _on_signal(stopped: threading.Event, frame: FrameType | None) -> None:
@@ -90,5 +111,9 @@ def _prepare(where: Path) -> Run:
 def _drop_output() -> None:
     """Close the log, which is in the folder to remove: Windows removes no file that is open."""
     with open(os.devnull, "wb") as nowhere:
-        for stream in (1, 2):
-            os.dup2(nowhere.fileno(), stream)
+        _redirect_output(nowhere.fileno())
+
+
+def _redirect_output(handle: int) -> None:
+    for stream in (1, 2):
+        os.dup2(handle, stream)

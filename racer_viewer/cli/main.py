@@ -12,14 +12,17 @@ from typing import Any
 
 from racer_viewer import __version__
 from racer_viewer.cli import window
-from racer_viewer.cli.options import LazyParser, add_data_folder
-from racer_viewer.runtime import LEARNERS, foreign_environment, training_install_hint
+from racer_viewer.cli.options import LazyParser, add_common_options
+from racer_viewer.plain_text import is_utf8, plain_output
+from racer_viewer.runtime import foreign_environment, limit_blas_threads
 
 VERBS = (
-    "tracks", "play", "watch", "replay", "train", "learn", "tune", "evaluate", "export", "bridge", "stdio", "games",
+    "tracks", "play", "watch", "replay", "train", "tune", "evaluate", "export", "bridge", "stdio", "games",
     "bench", "selftest",
 )  # fmt: skip
 """Verbs in the order of `--help`; each is a module of this package with `add_parser(subparsers)`."""
+INTERNAL_VERBS = ("learn",)
+"""Verbs that the app starts its own processes with; users never see them."""
 
 _show_other_warning = warnings.showwarning
 
@@ -30,8 +33,21 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one line on stderr and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    with plain_output():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     warnings.showwarning = _show_warning
+    limit_blas_threads()
     try:
+        for argument in arguments:
+            if not is_utf8(argument):
+                return _fail(f"{argument} is not valid UTF-8: rename the file or folder, then give its new name")
+        if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS + INTERNAL_VERBS:
+            from racer_env.errors import suggestion  # slow to import; not needed to open the window
+
+            return _fail(f"unknown command {arguments[0]!r}; {suggestion(arguments[0], VERBS)}")
         options = build_parser(_named_verbs(arguments)).parse_args(arguments)
         if problem := foreign_environment():
             return _fail(problem)
@@ -42,18 +58,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _fail(error)
+        from racer_env.errors import in_one_line  # slow to import; not needed to open the window
+
+        return _fail(in_one_line(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
         if problem := foreign_environment(import_failed=isinstance(error, ImportError)):
             return _fail(problem)
-        if isinstance(error, ModuleNotFoundError) and error.name in LEARNERS:
-            return _fail(training_install_hint())
         from racer_env.errors import RacerError  # slow to import; not needed to open the window
+        from racer_viewer.optional import SB3, MissingPartError, install_and_run_again
 
+        if isinstance(error, ModuleNotFoundError) and error.name in SB3.modules:
+            error = MissingPartError(SB3)
         if not isinstance(error, RacerError):
             raise
+        if isinstance(error, MissingPartError):
+            again = install_and_run_again(error.part, arguments, ask=not options.yes)
+            if again is not None:
+                return again
         return _fail(error)
     return code
 
@@ -66,7 +89,7 @@ def build_parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"racer-viewer {__version__}")
-    add_data_folder(parser)
+    add_common_options(parser)
     parser.set_defaults(run=window.run)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=LazyParser)
     for verb in verbs:
@@ -75,20 +98,25 @@ def build_parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
 
 
 def _named_verbs(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the verbs that these arguments need: none to open the app, all of them for `--help` or a typing error."""
+    """Return the verbs that these arguments need: none to open the app, all of them for `--help` or an unknown verb."""
     if not arguments:
         return ()
-    return arguments[:1] if arguments[0] in VERBS else VERBS
+    return arguments[:1] if arguments[0] in VERBS + INTERNAL_VERBS else VERBS
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
-    """Print a warning of ours as one line; those of other packages are printed as usual."""
+    """Print a warning of this project as one line; those of other packages are printed as usual."""
     if category.__module__.startswith("racer_"):
-        print(f"racer-viewer: {message}", file=sys.stderr)
+        _print_problem(message)
     else:
         _show_other_warning(message, category, *where, **options)
 
 
 def _fail(problem: object) -> int:
-    print(f"racer-viewer: {problem}", file=sys.stderr)
+    _print_problem(problem)
     return USAGE_ERROR
+
+
+def _print_problem(problem: object) -> None:
+    """Print a message as one line; names in it may contain line feeds."""
+    print("racer-viewer:", *str(problem).split(), file=sys.stderr)

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+MAX_TOKEN_SIZE = 4096
+"""Maximum size of a token file [bytes]."""
 Subparsers: TypeAlias = "argparse._SubParsersAction[LazyParser]"
 MIN_FILM_SIZE, MAX_FILM_SIZE = 64, 8192
 """Limits of a film's width and height [px]."""
 
 
 class LazyParser(argparse.ArgumentParser):
-    """A parser of a verb: it takes `--data-dir`, and adds further options when it is first used.
+    """A parser of a verb: it takes the common options, and adds further options when it is first used.
 
     Training options are generated from `RunConfig`, whose import takes half a second: opening the app must not pay it.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        add_data_folder(self, default=argparse.SUPPRESS)  # keep the value that was given before the verb
+        add_common_options(self, default=argparse.SUPPRESS)  # keep values that were given before the verb
         self.add_later: Callable[[], None] | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -41,7 +45,7 @@ def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
         except ValueError:
             value = 0
         if not 0 < value < math.inf:
-            raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+            raise argparse.ArgumentTypeError(f"must be a number greater than 0, not {text!r}")
         return value
 
     return convert
@@ -58,8 +62,8 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
-def add_data_folder(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Add `--data-dir`, which every verb takes before and after its name."""
+def add_common_options(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add `--data-dir` and `--yes`, which every verb takes before and after its name."""
     parser.add_argument(
         "--data-dir",
         type=Path,
@@ -67,6 +71,9 @@ def add_data_folder(parser: argparse.ArgumentParser, default: str | None = None)
         default=default,
         help="folder for settings, records, replays and runs, if the command uses any "
         "(default: RACER_DATA_DIR, or the user's data folder)",
+    )
+    parser.add_argument(
+        "--yes", action="store_true", default=default, help="install packages that the command needs without asking"
     )
 
 
@@ -95,7 +102,58 @@ def add_circuit_option(parser: argparse.ArgumentParser) -> None:
 
 def add_bridge_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bridge", metavar="URL", help="drive cars of a bridge server, such as ws://localhost:9876")
-    parser.add_argument("--token", help="token of the bridge server, if it needs one (default: RACER_BRIDGE_TOKEN)")
+    add_token_options(parser, "token of the bridge server, if it needs one")
+
+
+def add_token_options(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add `--token` and `--token-file`, for `chosen_token`."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help=f"file with the {meaning} (default: the variable RACER_BRIDGE_TOKEN)",
+    )
+    group.add_argument(
+        "--token", help="the token itself; other users of this machine can see it in the list of processes"
+    )
+
+
+def chosen_token(options: argparse.Namespace) -> str | None:
+    """Return the token of the options, else that of RACER_BRIDGE_TOKEN. Warn if other users can see it."""
+    from racer_env.bridge.ws_client import TOKEN_VARIABLE
+
+    if options.token_file is not None:
+        return _read_token(options.token_file)
+    if options.token:
+        _warn(f"other users can see --token in the list of processes; use --token-file FILE or {TOKEN_VARIABLE}")
+    return options.token or os.environ.get(TOKEN_VARIABLE) or None
+
+
+def _read_token(path: Path) -> str:
+    """Return the token in a file; raise RacerError unless it is one line of text."""
+    from racer_env.errors import RacerError, os_reason
+
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_TOKEN_SIZE + 1)
+            others_may_read = os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o044
+        token = content.decode().strip()
+    except OSError as error:
+        raise RacerError(f"cannot read the token file {path}: {os_reason(error)}") from None
+    except UnicodeDecodeError:
+        raise RacerError(f"the token file {path} is not text in UTF-8") from None
+    if len(content) > MAX_TOKEN_SIZE:
+        raise RacerError(f"the token file {path} has more than {MAX_TOKEN_SIZE} bytes")
+    if not token or not token.isprintable():
+        raise RacerError(f"the token file {path} must have one line, the token")
+    if others_may_read:
+        _warn(f"other users can read the token file {path}; chmod 600 makes it private")
+    return token
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
 
 
 def add_film_options(parser: argparse.ArgumentParser, length: str) -> None:

@@ -18,7 +18,7 @@ MAX_LAPS = 99
 
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
-        "play", help="drive yourself", description="Drive yourself, against the clock, your ghost and agents."
+        "play", help="drive a race", description="Drive against the clock, your ghost and agents."
     )
     add_circuit_option(parser)
     parser.add_argument(

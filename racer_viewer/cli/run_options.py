@@ -17,7 +17,9 @@ FLAGS = {"tracks": "--track", "begin_from": "--from"}
 """Options whose name is not that of their setting."""
 METAVARS = {"tracks": "CIRCUIT", "name": "RUN", "begin_from": "MODEL", "device": "DEVICE"}
 """Placeholders in `--help` of settings that are not numbers."""
-COMMON_SETTINGS = ("algo", "tracks", "timesteps", "seed", "begin_from", "num_cars", "device", "name")
+COMMON_SETTINGS = (
+    "algo", "tracks", "timesteps", "seed", "begin_from", "num_cars", "engine", "threads", "device", "name",
+)  # fmt: skip
 """Settings that `--help` lists with the verb's own options; the others are in a group below."""
 NO_OPTION = {"rewards": "an object with many values, which --config reads from a file"}
 """Settings without an option of their own, and why."""
@@ -104,6 +106,8 @@ def run_config(options: argparse.Namespace) -> RunConfig:
     from racer_viewer.training.config import load_run_config, parse_run_config, parse_settings, preset
 
     like = None if options.like is None else replace(load_run_config(options.like), name="")
+    if like is not None and like.engine == "ray":
+        like = replace(like, engine="auto")
     values: dict[str, Any] = parse_settings(options.set)
     if options.config is not None:
         values["rewards"] = load_config(options.config)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from racer_viewer import __version__
 from racer_viewer.cli.options import Subparsers, add_json_option
-from racer_viewer.runtime import can_train, is_packaged, training_install_hint
+from racer_viewer.runtime import is_packaged
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,15 +36,11 @@ PROCESS_TIMEOUT = 120.0
 POLL_INTERVAL = 0.02
 """Time between two looks at the learner process [s]."""
 
-Outcome = Literal["ok", "left out", "FAILED"]
+Outcome = Literal["ok", "FAILED"]
 
 
 class SelfTestError(Exception):
     """A check failed."""
-
-
-class LeftOutError(Exception):
-    """A check needs something that this build does not have."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +56,9 @@ class CheckResult:
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "selftest",
-        help="check that everything works on this machine",
-        description="Try the engine, an agent, drawing, a film, a bridge and a short training run. Exits with 1 if "
-        "one of them fails.",
+        help="check that everything works on this machine, and list optional packages",
+        description="Try the engine, an agent, drawing, a film, a bridge and a short training run, and list which "
+        "optional packages are installed. Exits with 1 if a check fails.",
     )
     add_json_option(parser)
     parser.set_defaults(run=run)
@@ -76,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
 def run_checks(checks: Mapping[str, Callable[[Path], str]], as_json: bool) -> int:
     """Run checks and print their results; return 1 if one failed."""
     from racer_viewer.bench.harness import describe_machine
+    from racer_viewer.optional import PARTS
 
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
@@ -84,11 +81,17 @@ def run_checks(checks: Mapping[str, Callable[[Path], str]], as_json: bool) -> in
         result = _run_check(name, check)
         results.append(result)
         if not as_json:
-            print(f"{result.name:<10} {result.outcome:<9} {result.seconds:5.1f} s  {result.detail}", flush=True)
+            print(f"{result.name:<10} {result.outcome:<6} {result.seconds:5.1f} s  {result.detail}", flush=True)
     ok = all(result.outcome != "FAILED" for result in results)
     if as_json:
         facts = {"version": __version__, "machine": describe_machine(), "packaged": is_packaged()}
-        print(json.dumps({**facts, "ok": ok, "checks": [asdict(result) for result in results]}, indent=2))
+        optional = {name: part.is_installed for name, part in PARTS.items()}
+        report = {**facts, "ok": ok, "checks": [asdict(result) for result in results], "optional": optional}
+        print(json.dumps(report, indent=2))
+    else:
+        for part in PARTS.values():
+            state = "installed" if part.is_installed else f"not installed: {part.hint}"
+            print(f"{part.title:<18} {part.features}: {state}")
     return 0 if ok else 1
 
 
@@ -98,10 +101,10 @@ def _run_check(name: str, check: Callable[[Path], str]) -> CheckResult:
     with tempfile.TemporaryDirectory(prefix="racer-selftest-", ignore_cleanup_errors=True) as folder:
         try:
             outcome, text = "ok", check(Path(folder))
-        except LeftOutError as reason:
-            outcome, text = "left out", str(reason)
         except Exception as error:  # any error is a result of the check
-            outcome, text = "FAILED", f"{type(error).__name__}: {error}"
+            from racer_env.errors import in_one_line
+
+            outcome, text = "FAILED", f"{type(error).__name__}: {in_one_line(error)}"
     return CheckResult(name, outcome, text, round(time.perf_counter() - begin, 3))
 
 
@@ -112,13 +115,13 @@ def check_engine(folder: Path) -> str:
     warm_up()
     count, difference = compare_recorded_runs()
     if not difference <= TOLERANCE:
-        raise SelfTestError(f"recorded runs come out differently, by {difference:g}")
-    return f"{count} recorded runs come out the same"
+        raise SelfTestError(f"recorded runs differ by {difference:g}")
+    return f"{count} recorded runs match"
 
 
 def check_agent(folder: Path) -> str:
     """Drive a lap with the bundled champion."""
-    from racer_env.engine import load_circuit
+    from racer_env.engine import circuit_name, load_circuit
     from racer_viewer.agents import CHAMPION, load_agent
     from racer_viewer.training.evaluation import evaluate
 
@@ -126,8 +129,8 @@ def check_agent(folder: Path) -> str:
     [driven] = evaluate(agent.act, [load_circuit(CIRCUIT)], enough_laps=1)
     lap = driven.best_standing
     if lap is None or lap > MAX_LAP:
-        raise SelfTestError(f"the champion's lap of {CIRCUIT} took {lap} s, more than {MAX_LAP:g}")
-    return f"the champion laps {CIRCUIT} in {lap:.2f} s"
+        raise SelfTestError(f"the champion's lap of {circuit_name(CIRCUIT)} took {lap} s, more than {MAX_LAP:g}")
+    return f"the champion laps {circuit_name(CIRCUIT)} in {lap:.2f} s"
 
 
 def check_picture(folder: Path) -> str:
@@ -182,7 +185,7 @@ def check_bridge(folder: Path) -> str:
             remote.close()
     if not all(same):
         raise SelfTestError("the same car drives differently over the bridge")
-    return f"{BRIDGE_STEPS} steps over WebSocket, the same as here"
+    return f"{BRIDGE_STEPS} steps over WebSocket, identical to local ones"
 
 
 def check_training(folder: Path) -> str:
@@ -192,8 +195,6 @@ def check_training(folder: Path) -> str:
     from racer_viewer.training.config import preset
     from racer_viewer.training.run_monitor import RunMonitor
 
-    if not can_train():
-        raise LeftOutError(training_install_hint())
     config = replace(
         preset("ppo"), name="selftest", tracks=(CIRCUIT,), timesteps=TRAINING_STEPS, n_steps=16, batch_size=512
     )

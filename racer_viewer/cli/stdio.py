@@ -29,5 +29,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until stdin is closed; stdout carries nothing but the protocol."""
     import racer_env.stdio.host
+    from racer_viewer.optional import require_for_environment
 
+    require_for_environment(options.env_id)
     return racer_env.stdio.host.run(options.env_id, options.make_kwargs)

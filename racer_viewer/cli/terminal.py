@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from racer_env.errors import RacerError
 from racer_viewer.modes.train.menu import RunDecision
+from racer_viewer.plain_text import make_console
 from racer_viewer.runtime import command_hint
 from racer_viewer.training.run_folder import latest_model
 
@@ -58,7 +59,7 @@ class ProgressReport:
     """Prints the progress of a run on stderr: a moving bar on a terminal, otherwise a line every few seconds."""
 
     def __init__(self, total: int) -> None:
-        console = Console(stderr=True)
+        console = make_console(stderr=True)
         self._bar = _progress_bar(console) if console.is_terminal else None
         self._task = self._bar.add_task("", total=total, figures="") if self._bar else None
         self._last_line = 0.0
@@ -113,7 +114,7 @@ def describe_outcome(screen: TrainScreen, own: bool) -> str:
         return f"Discarded {after}"
     see_it = f"Show it with: {command_hint('train', '--attach', folder)}"
     if screen.decision is RunDecision.DETACH:
-        return f"It continues to train without a window. {see_it}"
+        return f"It keeps training in the background. {see_it}"
     if run.problem:
         return run.problem if _saved_model(folder) is None else f"{run.problem} {_how_to_resume(folder)}"
     if run.state == "finished":

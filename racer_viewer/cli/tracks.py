@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_viewer.cli.options import Subparsers
+from racer_viewer.plain_text import make_console
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,22 +52,23 @@ def run(options: argparse.Namespace) -> int:
 
 def list_tracks(names: Sequence[str]) -> None:
     """Print a table with one row per circuit."""
-    from rich.console import Console
     from rich.markup import escape as escape_markup
     from rich.table import Table
+
+    from racer_viewer.replays.records import MEDAL_NAMES
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("id", no_wrap=True)
     table.add_column("circuit")
-    for heading in ("length", "tightest", "gold", "silver", "bronze"):
+    for heading in ("length", "tightest", *MEDAL_NAMES):
         table.add_column(heading, justify="right", no_wrap=True)
     for track in _load(names):
         circuit = _definition(track)
-        medals = circuit.medals
-        times = [f"{t:.1f} s" for t in (medals.gold, medals.silver, medals.bronze)] if medals else []
+        seconds = [getattr(circuit.medals, medal, None) for medal in MEDAL_NAMES]
+        times = ["" if each is None else f"{each:.2f} s" for each in seconds]
         title = f"{escape_markup(circuit.name)}\n[dim]{escape_markup(circuit.description)}[/dim]"
         table.add_row(escape_markup(circuit.id), title, f"{track.length:.0f}", f"{tightest_radius(track):.0f}", *times)
-    Console().print(table)
+    make_console(markup=True).print(table)
 
 
 def draw_tracks(names: Sequence[str], folder: Path) -> None:

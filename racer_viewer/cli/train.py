@@ -6,15 +6,17 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from racer_env.errors import in_one_line
 from racer_viewer.cli.options import Subparsers, add_film_options, check_film_options, positive
 from racer_viewer.cli.run_options import add_run_options, run_config, settings
 from racer_viewer.cli.window import open_window
 from racer_viewer.paths import data_folder, run_folder
-from racer_viewer.runtime import can_train, command_hint, training_install_hint
+from racer_viewer.runtime import command_hint
 
 if TYPE_CHECKING:
     from racer_viewer.modes.screen import AppContext
@@ -45,18 +47,12 @@ def add_parser(subparsers: Subparsers) -> None:
         "servers: URL,URL",
     )
     parser.add_argument(
-        "--engine",
-        choices=("sb3", "ray"),
-        default="sb3",
-        help="stable-baselines3 in one process, or Ray RLlib in several, at the terminal (default: sb3)",
-    )
-    parser.add_argument(
         "--address",
         metavar="RAY",
         help="with --engine ray: a cluster, auto or ray://HOST:10001 (default: Ray on this machine)",
     )
     parser.add_argument(
-        "--runners", type=positive(int), metavar="N", help="with --engine ray: processes that drive (default: 1)"
+        "--runners", type=positive(int), metavar="N", help="with --engine ray: number of runner processes (default: 1)"
     )
     parser.add_argument(
         "--cars-per-runner",
@@ -100,7 +96,7 @@ def train_at_terminal(options: argparse.Namespace) -> int:
             rest = (
                 f"earlier checkpoints are intact. {how_to_resume}" if _is_saved(training) else "nothing could be saved"
             )
-            raise RacerError(f"{error.strerror or error}: {rest}") from None
+            raise RacerError(f"{in_one_line(error)}: {rest}") from None
         except KeyboardInterrupt:
             print(f"Interrupted. {how_to_resume}" if _is_saved(training) else "Interrupted before anything was saved")
             raise
@@ -120,14 +116,11 @@ def train_at_terminal(options: argparse.Namespace) -> int:
 
 def _make_run(options: argparse.Namespace) -> Run:
     """Return the run. Everything that can be refused is checked before the engine is compiled."""
-    from racer_env.errors import RacerError
-
     if options.engine == "ray":
-        from racer_viewer.training.ray.cluster import check_ray
+        from racer_viewer.optional import RAY
 
-        check_ray()
-    if not can_train():
-        raise RacerError(training_install_hint())
+        RAY.require()
+    from racer_viewer.training.run import Run, check_engine, create_learner
     from racer_viewer.training.run_folder import find_checkpoint, folder_of, resumed_config
     from racer_viewer.training.run_lock import check_not_running
     from racer_viewer.warmup import prepare_engine
@@ -137,9 +130,22 @@ def _make_run(options: argparse.Namespace) -> Run:
         for folder in (folder_of(options.resume), runs / options.resume):
             check_not_running(folder)
         checkpoint = find_checkpoint(options.resume, runs)
-    config = run_config(options) if checkpoint is None else resumed_config(checkpoint.model, options.timesteps)
-    prepare_engine()
-    if options.engine == "ray":
+    config = (
+        run_config(options)
+        if checkpoint is None
+        else resumed_config(checkpoint.model, options.timesteps, options.engine)
+    )
+    if options.bridge is not None and options.engine in (None, "auto"):
+        config = replace(config, engine="sb3")
+    if config.engine != "ray":
+        check_engine(config, options.bridge)
+    if config.engine != "ray" and config.local_engine == "native":
+        from racer_viewer.training.native.learner import preload
+
+        prepare_engine(preload)
+    else:
+        prepare_engine()
+    if config.engine == "ray":
         from racer_viewer.training.ray.learner import ray_run
         from racer_viewer.training.ray.settings import DEFAULT_RUNNERS, RaySettings
 
@@ -148,9 +154,9 @@ def _make_run(options: argparse.Namespace) -> Run:
         crowded = f" ({ray.runners} runners on {cores} cores: fewer are faster)" if ray.oversubscribes(cores) else ""
         print(f"Starting Ray, which takes some seconds{crowded} ...", file=sys.stderr, flush=True)
         return ray_run(config, runs, ray, checkpoint, options.bridge)
-    from racer_viewer.training.run import Run, make_sb3_learner
-
-    return Run(config, runs, checkpoint, partial(make_sb3_learner, bridge_url=options.bridge))
+    if options.bridge is None:
+        return Run(config, runs, checkpoint)
+    return Run(config, runs, checkpoint, partial(create_learner, bridge_url=options.bridge))
 
 
 def _learn(training: Run) -> RunResult:
@@ -188,7 +194,10 @@ def _train_in_window(options: argparse.Namespace) -> int:
 
 def _new_run(options: argparse.Namespace) -> Callable[[AppContext], None]:
     """Return what opens the screen of a new run; its config is checked before a window opens."""
+    from racer_viewer.training.run import check_engine
+
     config = run_config(options)
+    check_engine(config)
 
     def show(context: AppContext) -> None:
         from racer_viewer.cli.terminal import print_run
@@ -213,7 +222,7 @@ def _existing_run(options: argparse.Namespace) -> Callable[[AppContext], None]:
         if options.attach:
             open_run(context, where, opened=partial(print_run, own=False))
         else:
-            resume_run(context, where, options.timesteps, opened=print_run)
+            resume_run(context, where, options.timesteps, options.engine, opened=print_run)
         if options.tensorboard:
             from racer_viewer.modes.train.tensorboard import show_tensorboard
 
@@ -224,13 +233,14 @@ def _existing_run(options: argparse.Namespace) -> Callable[[AppContext], None]:
 
 def _check_resume(options: argparse.Namespace, data: Path) -> Path:
     """Return the folder or the model of `--resume`; raise a `RacerError` if that run cannot be resumed."""
+    from racer_viewer.training.run import check_engine
     from racer_viewer.training.run_folder import folder_of, resumed_config
     from racer_viewer.training.run_lock import check_not_running
 
     path: Path = options.resume
     where = path if path.is_file() else run_folder(path, data)
     check_not_running(folder_of(where))
-    resumed_config(where, options.timesteps)
+    check_engine(resumed_config(where, options.timesteps, options.engine))
     return where
 
 
@@ -261,12 +271,16 @@ def _film_run(options: argparse.Namespace) -> int:
 def _check_engine_options(options: argparse.Namespace) -> None:
     from racer_env.errors import RacerError
 
+    if options.engine is None and options.set:
+        from racer_viewer.training.config import parse_settings
+
+        options.engine = parse_settings(options.set).get("engine")
     of_ray = {"--address": options.address, "--runners": options.runners, "--cars-per-runner": options.cars_per_runner}
     given = [name for name, value in of_ray.items() if value is not None]
     if given and options.engine != "ray":
         raise RacerError(f"{given[0]} needs --engine ray")
     if options.engine == "ray" and (options.record is not None or options.attach is not None):
-        raise RacerError("--engine ray trains at the terminal: leave out --record and --attach, or use --engine sb3")
+        raise RacerError("--engine ray trains at the terminal: leave out --record and --attach, or --engine ray")
 
 
 def _check_attach(options: argparse.Namespace) -> None:

@@ -10,9 +10,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from racer_env.errors import os_reason
 from racer_viewer.cli.options import Subparsers, positive
 from racer_viewer.cli.run_options import add_run_options, run_config
 from racer_viewer.paths import atomic_write, data_folder, free_path
+from racer_viewer.plain_text import make_console
 from racer_viewer.runtime import command_hint
 
 if TYPE_CHECKING:
@@ -47,9 +49,9 @@ def run(options: argparse.Namespace) -> int:
     """Search; print and save the results as they arrive."""
     from racer_env.engine import load_circuit
     from racer_env.errors import RacerError
-    from racer_viewer.training.ray.cluster import check_ray
+    from racer_viewer.optional import RAY
 
-    check_ray()
+    RAY.require()
     if (options.address or "").startswith("ray://"):
         raise RacerError("a search must run on a machine of the cluster: start it there, with --address auto")
     from racer_viewer.cli.terminal import stop_on_signals
@@ -86,10 +88,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         _save(folder, trials, config)
     except OSError as error:
-        raise RacerError(f"the results could not be saved in {folder}: {error.strerror or error}") from None
+        raise RacerError(f"the results could not be saved in {folder}: {os_reason(error)}") from None
     print(f"Plot: {folder / PLOT_FILE}")
     if received:
-        print("The search was interrupted: some trials ended early because of that")
+        print("The search was interrupted: some trials ended early")
     if trials[0].best >= NO_LAP:
         print("No trial drove a clean lap: give them more --timesteps, or an easier --track")
     else:
@@ -104,7 +106,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        raise RacerError(f"cannot create {folder}: {error.strerror or error}") from None
+        raise RacerError(f"cannot create {folder}: {os_reason(error)}") from None
 
 
 def _print_new(trials: Trials, printed: dict[int, int]) -> None:
@@ -138,7 +140,6 @@ def _save(folder: Path, trials: Trials, config: RunConfig) -> None:
 
 
 def _print_table(trials: Trials, config: RunConfig) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from racer_viewer.training.ray.tune import NO_LAP
@@ -153,4 +154,4 @@ def _print_table(trials: Trials, config: RunConfig) -> None:
         end = "ended early" if not end and each.steps < config.timesteps else end
         settings = " ".join(f"{name}={value}" for name, value in each.settings.items()) or "as given"
         table.add_row(str(each.number), lap, f"{each.steps:,}", end, settings)
-    Console().print(table, highlight=False)
+    make_console().print(table, highlight=False)

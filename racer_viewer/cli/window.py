@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import check_stats_option
+from racer_viewer.cli.options import check_stats_option, chosen_token
 from racer_viewer.paths import data_folder
 
 if TYPE_CHECKING:
@@ -93,10 +93,11 @@ def bridge_address(options: argparse.Namespace) -> BridgeAddress | None:
     from racer_viewer.modes.screen import BridgeAddress
 
     check_url(options.bridge)
-    return BridgeAddress(options.bridge, options.token)
+    return BridgeAddress(options.bridge, chosen_token(options))
 
 
 def _film_lap(data: Path) -> int:
+    from racer_env.engine import circuit_name
     from racer_viewer.app.offscreen import film_lap
     from racer_viewer.films.film import FilmProgress
     from racer_viewer.render.overlays import lap_time
@@ -106,5 +107,5 @@ def _film_lap(data: Path) -> int:
     with FilmProgress("Filming a lap", known=False):
         lap = film_lap(data / "lap.gif")
     driven = f"a lap of {lap_time(lap.lap_ticks)} s" if lap.lap_ticks else "a drive without a whole lap"
-    print(f"{lap.film.path}: the champion on {lap.circuit}, {driven}")
+    print(f"{lap.film.path}: the champion on {circuit_name(lap.circuit)}, {driven}")
     return 0

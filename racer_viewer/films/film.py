@@ -9,11 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, os_reason
 from racer_viewer.paths import atomic_write
+from racer_viewer.plain_text import make_console
 
 SOURCE_FPS = 60
 """Frames per second that a film is made of, however fast the machine is."""
@@ -56,7 +56,7 @@ def check_film_path(path: Path) -> None:
 
 def write_error(path: Path, error: OSError) -> FilmError:
     """Return the `FilmError` for a film that could not be written."""
-    return FilmError(f"The film {path} could not be written: {error.strerror or error}")
+    return FilmError(f"The film {path} could not be written: {os_reason(error)}")
 
 
 class FilmProgress:
@@ -67,7 +67,7 @@ class FilmProgress:
     """
 
     def __init__(self, title: str = "Making the film", known: bool = True) -> None:
-        self._console = Console(stderr=True)
+        self._console = make_console(stderr=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,7 +19,9 @@ import pygame
 from numpy.typing import NDArray
 from PIL import GifImagePlugin, Image
 
+from racer_env.errors import in_one_line
 from racer_viewer.films.film import SOURCE_FPS, AtomicFile, FilmError, check_film_path
+from racer_viewer.paths import temporary_path
 
 MIN_DIGITS = 4
 PNG_COMPRESSION = 1
@@ -38,7 +39,9 @@ class PngWriter:
     def __init__(self, path: Path, size: tuple[int, int]) -> None:
         self.path, self.size = path, size
         self.frames = 0
-        self._folder = Path(tempfile.mkdtemp(prefix=f".{path.stem}-", dir=path.parent))
+        self._temporaries = ExitStack()
+        self._folder = self._temporaries.enter_context(temporary_path(path.with_suffix("")))
+        self._folder.mkdir()
 
     def add(self, picture: pygame.Surface) -> None:
         self.frames += 1
@@ -65,7 +68,7 @@ class PngWriter:
             self.cancel()
 
     def cancel(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._temporaries.close()
 
     def _temporary(self, number: int) -> Path:
         return self._folder / f"{number}.png"
@@ -301,7 +304,9 @@ def _start(path: Path, size: tuple[int, int], errors: Any) -> subprocess.Popen[b
             creationflags=_new_group_without_window(),
         )
     except (OSError, RuntimeError) as error:
-        raise FilmError(f"ffmpeg cannot be started: {error}. Use a .gif or .png file, which needs no ffmpeg") from None
+        raise FilmError(
+            f"ffmpeg cannot be started: {in_one_line(error)}. Use a .gif or .png file, which needs no ffmpeg"
+        ) from None
 
 
 def _new_group_without_window() -> int:

@@ -22,9 +22,10 @@ from racer_viewer.clock import FixedStepClock
 from racer_viewer.games.pictures import FRAME_RATE, DrawFeed, GamePicture, PictureFactory, min_image_interval
 from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.settings import Settings, SettingsFile
+from racer_viewer.translation import _, ngettext
 from racer_viewer.ui.adapter import InputAdapter
 from racer_viewer.ui.bindings import key_name
-from racer_viewer.ui.display import NoDisplayError, start_video
+from racer_viewer.ui.display import NoDisplayError, new_window_size, start_video, use_language, use_renderer
 from racer_viewer.ui.intents import Click, CloseWindow, Command, Intent, KeyPress
 from racer_viewer.ui.paint import (
     FOOTER_HEIGHT,
@@ -105,7 +106,8 @@ class GamesWindow:
         self.is_driving = False
         self.is_open = True
         pygame.joystick.init()
-        self._window = pygame.Window(TITLE, tuple(map(max, settings.window, MIN_SIZE)), resizable=True)
+        use_renderer(settings.renderer)
+        self._window = pygame.Window(TITLE, new_window_size(settings.window, MIN_SIZE), resizable=True)
         self._window.minimum_size = MIN_SIZE
         self._window.get_surface()
 
@@ -135,7 +137,7 @@ class GamesWindow:
             for tile, area in zip(self._tiles, self._areas(), strict=True):
                 self._draw_tile(surface.subsurface(area), tile)
         else:
-            draw_centred(surface, self._theme, "Starting the games …", surface.get_height() // 2, TEXT_LARGE)
+            draw_centred(surface, self._theme, _("Starting the games …"), surface.get_height() // 2, TEXT_LARGE)
         draw_status_line(surface, self._theme, *self._status(playing))
         draw_footer(surface, self._theme, self._keys())
 
@@ -199,12 +201,12 @@ class GamesWindow:
         steer = f"{self._key('steer_left')} {self._key('steer_right')}"
         pedals = f"{self._key('throttle')} {self._key('brake')}"
         return [
-            ("Esc", "stop the server"),
-            (self._key(Command.WHEEL), "stop driving" if self.is_driving else "drive"),
-            *([(steer, "steer"), (pedals, "gas, brake")] if self.is_driving else []),
-            (self._key(Command.RESTART), "restart"),
-            *([(self._key(Command.NEXT_CAR), "next game")] if len(self._tiles) > 1 else []),
-            ("F11", "full screen"),
+            ("Esc", _("stop the server")),
+            (self._key(Command.WHEEL), _("stop driving") if self.is_driving else _("drive")),
+            *([(steer, _("steer")), (pedals, _("gas, brake"))] if self.is_driving else []),
+            (self._key(Command.RESTART), _("restart")),
+            *([(self._key(Command.NEXT_CAR), _("next game"))] if len(self._tiles) > 1 else []),
+            ("F11", _("full screen")),
         ]
 
     def _status(self, playing: bool) -> tuple[ColouredWords, ColouredWords]:
@@ -213,18 +215,26 @@ class GamesWindow:
         left = (
             (server.supervisor.config.game, palette.text),
             (str(server.address), palette.faint),
-            ("no clients" if not count else f"{count} client{'s' * (count > 1)}", palette.faint),
+            (
+                _("no clients")
+                if not count
+                else ngettext("{count} client", "{count} clients", count).format(count=count),
+                palette.faint,
+            ),
         )
         stats = server.supervisor.tick_stats
         if not playing or not stats:
             return left, ()
         rate, late = min(each.rate for each in stats), max(each.late_p99 for each in stats)
         keeps_up = all(each.keeps_up for each in stats)
-        speed = f"{rate:.1f} of {server.supervisor.config.hz:g} ticks/s"
+        speed = _("{rate:.1f} of {hz:g} ticks/s").format(rate=rate, hz=server.supervisor.config.hz)
         words: ColouredWords = (
-            (speed if keeps_up else f"too slow: {speed}", palette.text if keeps_up else palette.bad),
+            (
+                speed if keeps_up else _("too slow: {speed}").format(speed=speed),
+                palette.text if keeps_up else palette.bad,
+            ),
         )
-        return left, (*words, (f"99 % late by less than {late:.1f} ms", palette.faint))
+        return left, (*words, (_("99 % late by less than {late:.1f} ms").format(late=late), palette.faint))
 
     def _draw_tile(self, surface: pygame.Surface, tile: GameTile) -> None:
         width, height = surface.get_size()
@@ -259,16 +269,19 @@ class GamesWindow:
         """Return the texts of the caption, most important first; those without room are left out."""
         palette = self._palette
         if status.human_action is not None:
-            driver: tuple[str, Colour] = ("You drive", palette.accent)
+            driver: tuple[str, Colour] = (_("You drive"), palette.accent)
         else:
-            driver = (f"{status.driver} drives" if status.driver else "No driver", palette.text)
-        game = (f"Game {tile.game_id}", palette.faint)
+            driver = (
+                _("{driver} drives").format(driver=status.driver) if status.driver else _("No driver"),
+                palette.text,
+            )
+        game = (_("Game {number}").format(number=tile.game_id), palette.faint)
         if status.snapshot is None:
-            return game, ("restarting after a crash" if status.loss_message else "not started", palette.faint)
+            return game, (_("restarting after a crash") if status.loss_message else _("not started"), palette.faint)
         telemetry = status.snapshot.telemetry
         total = telemetry["total_reward"]
         score = f"score {total:.{1 if abs(total) >= 10.0 else 3}f}"
-        progress = f"episode {status.snapshot.episode}, step {telemetry['steps']}"
+        progress = _("episode {episode}, step {step}").format(episode=status.snapshot.episode, step=telemetry["steps"])
         return game, driver, (score, palette.faint), (progress, palette.faint)
 
     def _draw_action(self, band: pygame.Surface, action: Action, right: int) -> int:
@@ -306,7 +319,12 @@ def check_display() -> None:
 def show(server: GamesServer, game_ids: range, started: Callable[[ServerAddress], None], data: Path) -> None:
     """Serve and show these games until the window is closed, or until SIGINT or SIGTERM; `data` has the settings."""
     sys.setswitchinterval(SWITCH_INTERVAL)  # clients do not wait while the window draws
-    window = GamesWindow(server, game_ids, SettingsFile(data).load())
+    settings_file = SettingsFile(data)
+    settings = settings_file.load()
+    use_language(settings.language)
+    window = GamesWindow(server, game_ids, settings)
+    if settings_file.problem:
+        print(f"racer-viewer: {settings_file.problem}", file=sys.stderr)
 
     def close_window() -> None:
         window.is_open = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from random import randrange
 from typing import TYPE_CHECKING
@@ -14,18 +15,45 @@ import pygame
 from numpy.typing import NDArray
 
 from racer_env.engine import Circuit, Track, circuits, load_circuit
-from racer_env.errors import CircuitError, RacerError
+from racer_env.engine.circuits import read_circuit
+from racer_env.errors import CircuitError, RacerError, in_one_line
+from racer_viewer.modes.waiting import BackgroundTask
 from racer_viewer.render.overlays import lap_time
+from racer_viewer.replays.records import medal_ticks, medals_of
 from racer_viewer.settings import Settings
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.item_list import Choice
 from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL, Colour, Theme
 
 if TYPE_CHECKING:
     from racer_viewer.modes.screen import AppContext
-    from racer_viewer.replays.records import RecordEntry
+    from racer_viewer.replays.records import Medal, RecordEntry
 
-MEDALS: dict[str, Colour] = {"gold": (255, 206, 72), "silver": (206, 212, 220), "bronze": (214, 142, 86)}
+MEDALS: dict[Medal, Colour] = {
+    "author": (92, 222, 188),
+    "gold": (255, 206, 72),
+    "silver": (206, 212, 220),
+    "bronze": (214, 142, 86),
+}
 """Colours of medals, the best first."""
+MEDAL_NAMES: dict[Medal, str] = {
+    "author": mark("author"),
+    "gold": mark("gold"),
+    "silver": mark("silver"),
+    "bronze": mark("bronze"),
+}
+DESCRIPTIONS = (
+    mark("Beginner — smooth oval, wide racing"),
+    mark("Fast — sweeping curves, high speed"),
+    mark("Technical — tight hairpins, precision"),
+    mark("Mountain — five hairpins up, one long run down"),
+    mark("Flowing — long sweepers, hardly a brake"),
+    mark("Endurance — straight, chicane, hairpin, esses, all in one"),
+    mark("Random, easy"),
+    mark("Random, medium"),
+    mark("Random, hard"),
+)
+"""Descriptions of the bundled and the random circuits, collected here for translation."""
 RANDOM = "random:"
 """Prefix of the ID of a random circuit; its seed follows."""
 MAX_SEED = 100_000
@@ -35,18 +63,19 @@ user_circuits: dict[str, Circuit] = {}
 
 
 def add_circuit(path: Path) -> Circuit:
-    """Load a circuit from a file and add it to the circuits to choose from."""
-    circuit = load_circuit(path).circuit
-    assert circuit is not None, "a track from a file has its circuit"
-    user_circuits[str(path)] = circuit
-    return circuit
+    """Build the circuit of a file, which may take a second, and add it to the circuits to choose from."""
+    track = load_circuit(path)
+    assert track.circuit is not None, "a track from a file has its circuit"
+    assert track.tables, "tables are built here, in the background, for all later uses"
+    user_circuits[str(path)] = track.circuit
+    return track.circuit
 
 
 def fixed_circuits(selected: str) -> dict[str, Circuit]:
     """Return bundled circuits and the user's by ID or path; `selected` is added if it is the path of a circuit file."""
     if selected.lower().endswith(".json") and selected not in user_circuits:
         with suppress(RacerError, OSError):
-            add_circuit(Path(selected))
+            user_circuits[selected] = read_circuit(Path(selected))
     own = {path: circuit for path, circuit in user_circuits.items() if Path(path).is_file()}
     return {circuit.id: circuit for circuit in circuits()} | own
 
@@ -75,7 +104,7 @@ class CircuitPicker:
     def __init__(self, app: AppContext, on_change: Callable[[], None] = lambda: None) -> None:
         self._app, self._on_change = app, on_change
         self._card = CircuitCard()
-        self.item = Choice("Circuit", "Left and right, or click", on_change=self._choose)
+        self.item = Choice(_("Circuit"), _("Left and right, or click"), on_change=self._choose)
         self._records: dict[str, RecordEntry | None] = {}
         self.refresh()
 
@@ -116,7 +145,7 @@ class CircuitPicker:
 
     def _name_options(self) -> None:
         names = [circuit.name for circuit in self._fixed.values()]
-        self.item.options = [*names, self.circuit.name if self._random else "Random"]
+        self.item.options = [*names, self.circuit.name if self._random else _("Random")]
 
     def _choose(self, number: int) -> None:
         """Take a fixed circuit, or for the last option a random one with a new seed."""
@@ -130,7 +159,7 @@ class CircuitPicker:
         try:
             return self._app.records.best(self.circuit)
         except (RacerError, OSError) as error:
-            self._app.notify(str(error))
+            self._app.notify(in_one_line(error))
             return None
 
 
@@ -138,15 +167,28 @@ ROAD, EDGE = (196, 202, 198), (70, 78, 82)
 OVERSAMPLING = 2
 """Factor that pictures of circuits are drawn larger by, then scaled down smoothly."""
 MAX_CACHED = 16
-"""Maximum number of cached tracks and pictures."""
+"""Maximum number of cached pictures."""
+MAX_VERTICES = 1000
+"""Maximum number of vertices of each edge of the road in a picture, about."""
+
+
+@dataclass(frozen=True)
+class CircuitPicture:
+    """Picture of a circuit and its length [units]."""
+
+    surface: pygame.Surface
+    length: float
 
 
 class CircuitCard:
-    """Picture and figures of a circuit, drawn at the right of a list. Tracks and pictures are cached."""
+    """Picture and figures of a circuit, drawn at the right of a list. Pictures are cached.
+
+    Circuits from files, which may have 1,000 control points, are built and drawn in the background.
+    """
 
     def __init__(self) -> None:
-        self._tracks: dict[str, Track] = {}
-        self._pictures: dict[tuple[str, tuple[int, int]], pygame.Surface] = {}
+        self._pictures: dict[tuple[str, tuple[int, int]], CircuitPicture] = {}
+        self._drawing: dict[tuple[str, tuple[int, int]], BackgroundTask[CircuitPicture]] = {}
 
     def draw(
         self, surface: pygame.Surface, theme: Theme, circuit: Circuit, area: pygame.Rect, best: RecordEntry | None
@@ -156,18 +198,27 @@ class CircuitCard:
         if room.width < theme.px(220):
             return
         room.width = min(room.width, theme.px(640))
-        text_height = theme.px(120)
-        picture = self._picture(circuit, (room.width, max(theme.px(120), room.height - text_height)), theme)
-        surface.blit(picture, room.topleft)
-        y = room.y + picture.get_height() + theme.px(PADDING)
+        text_height = theme.px(150)
+        size = room.width, max(theme.px(120), room.height - text_height)
+        picture = self._picture(circuit.id, size, theme)
+        if picture is None:
+            wait = theme.text(_("Preparing the circuit ..."), TEXT, theme.palette.faint)
+            surface.blit(wait, wait.get_rect(center=pygame.Rect(room.topleft, size).center))
+        else:
+            surface.blit(picture.surface, room.topleft)
+        y = room.y + size[1] + theme.px(PADDING)
         name = theme.truncate(circuit.name, room.width, TEXT_LARGE)
         surface.blit(theme.text(name, TEXT_LARGE), (left, y))
         y += theme.line_height(TEXT_LARGE) + theme.px(2)
-        length = f"{self._track(circuit.id).length:,.0f} units"
-        line = f"{length} · {circuit.description}"
-        surface.blit(
-            theme.text(theme.truncate(line, room.width, TEXT_SMALL + 1), TEXT_SMALL + 1, theme.palette.faint), (left, y)
+        description = _(circuit.description)
+        line = (
+            description
+            if picture is None
+            else _("{length:,.0f} units · {description}").format(length=picture.length, description=description)
         )
+        smaller = theme.fitting(lambda each: each.width(line, TEXT_SMALL + 1) <= room.width)
+        line = smaller.truncate(line, room.width, TEXT_SMALL + 1)
+        surface.blit(smaller.text(line, TEXT_SMALL + 1, theme.palette.faint), (left, y))
         y += theme.line_height(TEXT_SMALL + 1) + theme.px(8)
         self._draw_times(surface, theme, circuit, best, left, y)
 
@@ -175,33 +226,47 @@ class CircuitCard:
         self, surface: pygame.Surface, theme: Theme, circuit: Circuit, best: RecordEntry | None, x: int, y: int
     ) -> None:
         """Draw the record and the times that earn a medal."""
-        yours = f"record {lap_time(best.best_lap)} s ({best.driver})" if best else "no record yet"
+        yours = (
+            _("record {lap} s ({driver})").format(lap=lap_time(best.best_lap), driver=best.driver)
+            if best
+            else _("no record yet")
+        )
         text = theme.text(yours, TEXT, theme.palette.good if best else theme.palette.faint)
         surface.blit(text, (x, y))
-        x += text.get_width() + theme.px(24)
-        if circuit.medals is None:
-            return
+        y += text.get_height() + theme.px(10)
+        x += theme.px(6)
         for name, colour in MEDALS.items():
-            pygame.draw.aacircle(surface, colour, (x, y + text.get_height() // 2), theme.px(6))
-            figure = theme.text(f"{getattr(circuit.medals, name):.2f}", TEXT)
-            surface.blit(figure, (x + theme.px(12), y))
-            x += figure.get_width() + theme.px(32)
+            seconds = getattr(medals_of(circuit), name, None)
+            if seconds is None:
+                continue
+            won = best is not None and best.best_lap <= (medal_ticks(circuit, name) or 0)
+            centre = x, y + text.get_height() // 2
+            pygame.draw.aacircle(surface, colour, centre, theme.px(7), 0 if won else theme.px(2))
+            figure = theme.text(f"{seconds:.2f}", TEXT, theme.palette.text if won else theme.palette.faint)
+            surface.blit(figure, (x + theme.px(13), y))
+            x += figure.get_width() + theme.px(34)
 
-    def _picture(self, circuit: Circuit, size: tuple[int, int], theme: Theme) -> pygame.Surface:
-        key = circuit.id, size
-        if key not in self._pictures:
-            if len(self._pictures) >= MAX_CACHED:
-                self._pictures.clear()
-            self._pictures[key] = _draw_track(self._track(circuit.id), size, theme)
-        return self._pictures[key]
+    def _picture(self, name: str, size: tuple[int, int], theme: Theme) -> CircuitPicture | None:
+        """Return the picture of a circuit ID or path; None while that of a file is being drawn."""
+        key = name, size
+        if key in self._pictures:
+            return self._pictures[key]
+        if name not in user_circuits:
+            return self._keep(key, _draw_picture(name, size, theme))
+        if key not in self._drawing:
+            self._drawing[key] = BackgroundTask(lambda: _draw_picture(name, size, theme), "racer-circuit-picture")
+        return self._keep(key, self._drawing.pop(key).result()) if self._drawing[key].done else None
 
-    def _track(self, name: str) -> Track:
-        """Return the track of a circuit ID or path from the cache; building one from a file takes several frames."""
-        if name not in self._tracks:
-            if len(self._tracks) >= MAX_CACHED:
-                self._tracks.clear()
-            self._tracks[name] = load_circuit(name)
-        return self._tracks[name]
+    def _keep(self, key: tuple[str, tuple[int, int]], picture: CircuitPicture) -> CircuitPicture:
+        if len(self._pictures) >= MAX_CACHED:
+            self._pictures.clear()
+        self._pictures[key] = picture
+        return picture
+
+
+def _draw_picture(name: str, size: tuple[int, int], theme: Theme) -> CircuitPicture:
+    track = load_circuit(name)
+    return CircuitPicture(_draw_track(track, size, theme), track.length)
 
 
 def _draw_track(track: Track, size: tuple[int, int], theme: Theme) -> pygame.Surface:
@@ -214,12 +279,13 @@ def _draw_track(track: Track, size: tuple[int, int], theme: Theme) -> pygame.Sur
     margin = 4 * OVERSAMPLING
 
     def to_pixels(points: NDArray[np.float64]) -> list[tuple[float, float]]:
-        return [(margin + (x - low[0]) * scale, margin + (high[1] - y) * scale) for x, y in points.tolist()]
+        every = max(1, len(points) // MAX_VERTICES)
+        return [(margin + (x - low[0]) * scale, margin + (high[1] - y) * scale) for x, y in points[::every].tolist()]
 
-    inner, outer = to_pixels(track.inner_road), to_pixels(track.outer_road)
-    for a, b, c, d in zip(inner, inner[1:], outer[1:], outer, strict=False):
-        pygame.draw.polygon(canvas, ROAD, (a, b, c, d))
-        pygame.draw.polygon(canvas, ROAD, (a, b, c, d), 1)
+    edges = to_pixels(track.inner_road), to_pixels(track.outer_road)
+    inner, outer = sorted(edges, key=lambda edge: max(edge)[0] - min(edge)[0])
+    pygame.draw.polygon(canvas, ROAD, outer)
+    pygame.draw.polygon(canvas, (0, 0, 0, 0), inner)
     for line in (inner, outer):
         pygame.draw.lines(canvas, EDGE, True, line, OVERSAMPLING)
     start, end = to_pixels(track.gates[0, :4].reshape(2, 2))

@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Protocol
 
-from racer_env.errors import BridgeError, RacerError
+from racer_env.errors import BridgeError, RacerError, in_one_line
 from racer_viewer.modes.controls import Action
 from racer_viewer.modes.race import Race, RaceCommand, RaceSetup, Tick
 
@@ -133,7 +133,7 @@ def _run(race: Race, requests: SimpleQueue[_Request | None], replies: SimpleQueu
         except RacerError as error:
             replies.put(error)
         except Exception as error:  # a server may send anything
-            replies.put(RacerError(f"{type(error).__name__}: {error}"))
+            replies.put(RacerError(f"{type(error).__name__}: {in_one_line(error)}"))
     race.close()
 
 

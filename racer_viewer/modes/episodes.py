@@ -15,10 +15,11 @@ from racer_viewer.modes.screen import MENU_KEYS, AppContext, Screen
 from racer_viewer.modes.waiting import open_safely
 from racer_viewer.replays import Replay, trace_replay
 from racer_viewer.timing import NO_TIME, lap_time
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Command, Intent
 from racer_viewer.ui.item_list import Button, Column, Row
 from racer_viewer.ui.theme import MARGIN, PADDING, TEXT_SMALL, Colour, Theme
-from racer_viewer.ui.views import Key, ListView
+from racer_viewer.ui.views import Key, ListView, translated
 
 MAX_EPISODES = 400
 """Episodes kept in memory, about 70 kB each; older ones are dropped."""
@@ -63,7 +64,14 @@ MAX_ROWS = 6
 """Rows of the table, newest at the bottom; all running episodes are shown even if there are more."""
 TABLE_WIDTH, ROW_HEIGHT = 460, 21
 """Size at scale 1 [px]."""
-COLUMNS = ((0.06, "#"), (0.43, "driver"), (0.57, "reward"), (0.66, "laps"), (0.79, "best"), (1.0, "ended"))
+COLUMNS = (
+    (0.06, "#"),
+    (0.43, mark("driver")),
+    (0.57, mark("reward")),
+    (0.66, mark("laps")),
+    (0.79, mark("best")),
+    (1.0, mark("ended")),
+)
 """Right edge of each column as a share of the width, and its title; the driver is aligned to the left."""
 
 
@@ -88,6 +96,7 @@ class EpisodeTable:
         room = min(max(0, MAX_ROWS - len(running)), len(ended))
         rows = [*ended[len(ended) - room :], *running]
         free = surface.get_width() - 2 * round(surface.get_width() * 0.3)
+        theme = theme.fitting(lambda smaller: smaller.px(TABLE_WIDTH) <= free)
         width = min(theme.px(TABLE_WIDTH), free)
         key = (theme, width, tuple((row.number, row.driver, _table_cells(row)) for row in rows))
         if key != self._drawn or self._panel is None:
@@ -98,7 +107,7 @@ class EpisodeTable:
 
 
 def _table_cells(row: WatchedEpisode) -> tuple[str, ...]:
-    return (f"{row.reward:.2f}", str(row.laps), _best_text(row), row.ending or "running")
+    return (f"{row.reward:.2f}", str(row.laps), _best_text(row), _(row.ending) if row.ending else _("running"))
 
 
 def _best_text(episode: WatchedEpisode) -> str:
@@ -109,8 +118,8 @@ def _panel(theme: Theme, width: int, rows: Sequence[WatchedEpisode], running: in
     padding, row_height = theme.px(PADDING), theme.px(ROW_HEIGHT)
     panel = theme.panel(width, row_height * (len(rows) + 1) + padding)
     inside = width - 2 * padding
-    edges = [padding + round(inside * share) for share, _ in COLUMNS]
-    titles = [title for _, title in COLUMNS]
+    edges = [padding + round(inside * share) for share, _title in COLUMNS]
+    titles = [_(title) for _share, title in COLUMNS]
     _draw_row(panel, theme, edges, titles, padding // 2, theme.palette.faint)
     for number, row in enumerate(rows, 1):
         is_running = number > len(rows) - running
@@ -132,13 +141,13 @@ def _draw_row(
 
 
 LIST_COLUMNS = (
-    Column("driver", 0.28),
-    Column("episode", 0.09, right=True),
-    Column("circuit", 0.2),
-    Column("reward", 0.11, right=True),
-    Column("laps", 0.07, right=True),
-    Column("best", 0.1, right=True),
-    Column("ended", 0.15),
+    Column(mark("driver"), 0.28),
+    Column(mark("episode"), 0.09, right=True),
+    Column(mark("circuit"), 0.2),
+    Column(mark("reward"), 0.11, right=True),
+    Column(mark("laps"), 0.07, right=True),
+    Column(mark("best"), 0.1, right=True),
+    Column(mark("ended"), 0.15),
 )
 
 
@@ -146,17 +155,17 @@ class EpisodesScreen(Screen):
     """List of all watched episodes, newest first."""
 
     def __init__(self, app: AppContext, episodes: Sequence[WatchedEpisode]) -> None:
-        super().__init__(app, ListView("Episodes", columns=LIST_COLUMNS, width=0))
+        super().__init__(app, ListView(_("Episodes"), columns=LIST_COLUMNS, width=0))
         self._episodes = list(episodes)[::-1]
         self.list.items = [
             Row(e.driver, cells=_list_cells(e), on_press=partial(self._watch, e)) for e in self._episodes
         ]
         if not self._episodes:
-            self.list.items = [Button("No episodes yet", enabled=False)]
+            self.list.items = [Button(_("No episodes yet"), enabled=False)]
 
     def keys(self) -> Sequence[Key]:
-        save = self.app.key_label(Command.KEEP), "save replay"
-        return (MENU_KEYS[0], ("Enter", "watch again"), save, ("Esc", "back"))
+        save = self.app.key_label(Command.KEEP), _("save replay")
+        return (*translated(MENU_KEYS[:1]), ("Enter", _("watch again")), save, ("Esc", _("back")))
 
     def handle(self, intent: Intent) -> None:
         if intent == Command.KEEP and self._episodes:
@@ -172,4 +181,4 @@ class EpisodesScreen(Screen):
 
 def _list_cells(episode: WatchedEpisode) -> tuple[str, ...]:
     reward = f"{episode.reward:.3f}"
-    return (str(episode.number), episode.circuit, reward, str(episode.laps), _best_text(episode), episode.ending)
+    return (str(episode.number), episode.circuit, reward, str(episode.laps), _best_text(episode), _(episode.ending))

@@ -1,4 +1,4 @@
-"""The help screen: a list of all keys."""
+"""Help: a list of all keys, and explanations of the panels and charts that are shown."""
 
 from __future__ import annotations
 
@@ -6,39 +6,54 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pygame
+
 from racer_viewer.modes.screen import AppContext, Screen
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.bindings import BINDING_LABELS, Bindings, key_name
 from racer_viewer.ui.intents import OVERLAY_COMMANDS, Click, Command, Intent
+from racer_viewer.ui.item_list import ROW_GAP, ROW_HEIGHT, Button, ItemList
 from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, draw_heading, draw_key_cap, key_cap_width, shade
 from racer_viewer.ui.theme import MARGIN, TEXT, Theme
 from racer_viewer.ui.views import Key
 
 if TYPE_CHECKING:
-    import pygame
+    from racer_viewer.render.explanations import Explanation
 
-DRIVING = ("steer_left", "steer_right", "throttle", "brake", Command.RESTART, Command.CAMERA)
+DRIVING = (
+    "steer_left",
+    "steer_right",
+    "throttle",
+    "brake",
+    Command.RESTART,
+    Command.PUT_BACK,
+    Command.CAMERA,
+)
 EVERYWHERE: tuple[Key, ...] = (
-    ("F1 or H", "This list"),
-    ("F10", "Start / stop a film"),
-    ("F11", "Full screen"),
-    ("F12", "Screenshot"),
-    ("Up Down", "Choose"),
-    ("Left Right", "Change, or mark"),
-    ("Enter or Space", "Accept"),
-    ("Esc", "Back, or menu"),
-    ("Delete", "Delete from a list"),
+    ("F1 or H", mark("Help")),
+    ("?", mark("Explain the panels")),
+    ("F10", mark("Start / stop a film")),
+    ("F11", mark("Full screen")),
+    ("F12", mark("Screenshot")),
+    ("Up Down", mark("Choose")),
+    ("Left Right", mark("Change, or mark")),
+    ("Enter or Space", mark("Accept")),
+    ("Esc", mark("Back, or menu")),
+    ("Delete", mark("Delete from a list")),
 )
 GAMEPAD: tuple[Key, ...] = (
-    ("Stick", "Steer, choose"),
-    ("RT LT", "Throttle, brake"),
-    ("A", "Accept"),
-    ("B or Start", "Back, menu"),
-    ("X", "Restart"),
-    ("Y", "Camera"),
-    ("LB RB", "Rays, reward"),
+    ("Stick", mark("Steer, choose")),
+    ("RT LT", mark("Throttle, brake")),
+    ("A", mark("Accept")),
+    ("B or Start", mark("Back, menu")),
+    ("X", mark("Restart")),
+    ("Y", mark("Camera")),
+    ("LB RB Back", mark("Put back, rays, help")),
 )
 MAX_KEYS = 2
 """Maximum number of keys listed for a command."""
+MAX_ACTIONS = 3
+"""Maximum number of actions below the keys."""
 ROW, TITLE_ROW, GROUP_GAP = 30, 34, 22
 """Heights at scale 1 [px]."""
 CAP_GAP, MIN_COLUMN_GAP, MAX_COLUMN_GAP = 10, 22, 72
@@ -56,8 +71,8 @@ class KeyGroup:
 
     def widths(self, theme: Theme) -> tuple[int, int]:
         """Return the widths of the keys and of their descriptions [px]."""
-        words = [theme.width(does) for _, does in self.keys]
-        return max(key_cap_width(theme, key) for key, _ in self.keys) + theme.px(CAP_GAP), max(words)
+        words = [theme.width(_(does)) for _key, does in self.keys]
+        return max(key_cap_width(theme, key) for key, _does in self.keys) + theme.px(CAP_GAP), max(words)
 
     def width(self, theme: Theme) -> int:
         return max(sum(self.widths(theme)), theme.width(self.title))
@@ -72,7 +87,7 @@ class KeyGroup:
         for number, (key, does) in enumerate(self.keys):
             centre = y + theme.px(TITLE_ROW) + number * row + row // 2
             draw_key_cap(surface, theme, key, x, centre)
-            text = theme.text(does, TEXT, theme.palette.faint)
+            text = theme.text(_(does), TEXT, theme.palette.faint)
             surface.blit(text, (x + caps, centre - text.get_height() // 2))
 
 
@@ -81,20 +96,24 @@ KeyColumn = tuple[KeyGroup, ...]
 
 @dataclass(frozen=True)
 class HelpLayout:
-    """Groups with their positions and the widths of their keys [px], and the theme they fit with."""
+    """Groups with their positions and the widths of their keys [px], and the theme they fit with.
+
+    actions: area of the list of actions, below the last column.
+    """
 
     theme: Theme
     groups: tuple[tuple[KeyGroup, int, int, int], ...]
+    actions: pygame.Rect
 
 
 def columns_of(bindings: Bindings) -> tuple[KeyColumn, ...]:
     """Return all bindings, each once, and the fixed keys."""
     watching = [name for name in BINDING_LABELS if name not in (*DRIVING, *OVERLAY_COMMANDS, Command.MUTE)]
     return (
-        (KeyGroup("Driving", _bound(bindings, DRIVING)), KeyGroup("Gamepad", GAMEPAD)),
-        (KeyGroup("Overlays", _bound(bindings, OVERLAY_COMMANDS)),),
-        (KeyGroup("Watching and replays", _bound(bindings, watching)),),
-        (KeyGroup("Everywhere", (*EVERYWHERE, *_bound(bindings, [Command.MUTE]))),),
+        (KeyGroup(_("Driving"), _bound(bindings, DRIVING)), KeyGroup(_("Gamepad"), GAMEPAD)),
+        (KeyGroup(_("Overlays"), _bound(bindings, OVERLAY_COMMANDS)),),
+        (KeyGroup(_("Watching and replays"), _bound(bindings, watching)),),
+        (KeyGroup(_("Everywhere"), (*EVERYWHERE, *_bound(bindings, [Command.MUTE]))),),
     )
 
 
@@ -106,26 +125,38 @@ def _bound(bindings: Bindings, names: Iterable[str]) -> tuple[Key, ...]:
 
 
 class HelpScreen(Screen):
-    """Columns of keys, as large as they fit."""
+    """Columns of keys, as large as they fit, and further help."""
 
     see_through = True
 
     def __init__(self, app: AppContext) -> None:
         super().__init__(app)
+        below = app.top
+        self._explanations = () if below is None else tuple(below.explanations())
+        actions = [Button(_("Back"), on_press=app.pop)]
+        if app.start_tour is not None:
+            actions.append(Button(_("Guided tour"), on_press=app.start_tour))
+        if self._explanations:
+            actions.append(Button(_("Explain the panels"), on_press=self._explain))
+        self._actions = ItemList(actions)
         self._layout: HelpLayout | None = None
         self._layout_key: object = None
 
+    @property
+    def list(self) -> ItemList:
+        return self._actions
+
     def keys(self) -> Sequence[Key]:
-        return (("Esc", "back"),)
+        return (("Up Down", _("choose")), ("Enter", _("accept")), ("Esc", _("back")))
 
     def handle(self, intent: Intent) -> None:
-        if intent in (Command.BACK, Command.HELP, Command.ACCEPT) or isinstance(intent, Click):
+        if intent in (Command.BACK, Command.HELP) or (not self._actions.handle(intent) and isinstance(intent, Click)):
             self.app.pop()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme = self.app.theme
         surface.blit(shade(surface.get_size(), 235), (0, 0))
-        top = draw_heading(surface, theme, "Keys")
+        top = draw_heading(surface, theme, _("Help"))
         left = theme.px(MARGIN * 3)
         right, bottom = surface.get_width() - left, surface.get_height() - theme.px(FOOTER_HEIGHT + MARGIN)
         key = (left, top, right, bottom), theme, self.app.settings.bindings
@@ -133,6 +164,53 @@ class HelpScreen(Screen):
             self._layout, self._layout_key = lay_out(*key), key
         for group, x, y, caps in self._layout.groups:
             group.draw(surface, self._layout.theme, x, y, caps)
+        self._actions.draw(surface, self._layout.theme, self._layout.actions)
+        draw_footer(surface, theme, self.keys())
+
+    def _explain(self) -> None:
+        self.app.pop()
+        self.app.push(ExplanationScreen(self.app, self._explanations))
+
+
+def show_explanations(app: AppContext) -> None:
+    """Explain what the screen on top shows; where that needs no explanation, show the keys. Called again, close it."""
+    if isinstance(app.top, ExplanationScreen | HelpScreen):
+        app.pop()
+    elif app.top is not None:
+        found = app.top.explanations()
+        app.push(ExplanationScreen(app, found) if found else HelpScreen(app))
+
+
+class ExplanationScreen(Screen):
+    """Explanations of panels and charts in columns, with smaller text if they do not fit."""
+
+    see_through = True
+
+    def __init__(self, app: AppContext, explanations: Sequence[Explanation]) -> None:
+        super().__init__(app)
+        self.explanations_shown = tuple(explanations)
+        self._picture: pygame.Surface | None = None
+        self._picture_key: object = None
+
+    def keys(self) -> Sequence[Key]:
+        return (("Esc", _("back")), ("F1", _("all keys")))
+
+    def handle(self, intent: Intent) -> None:
+        if intent in (Command.BACK, Command.ACCEPT) or isinstance(intent, Click):
+            self.app.pop()
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        theme = self.app.theme
+        surface.blit(shade(surface.get_size(), 235), (0, 0))
+        top = draw_heading(surface, theme, _("What the panels show"))
+        left = theme.px(MARGIN * 3)
+        size = surface.get_width() - 2 * left, surface.get_height() - top - theme.px(FOOTER_HEIGHT + MARGIN)
+        if self._picture_key != (size, theme):
+            from racer_viewer.render.explanations import explanation_columns
+
+            self._picture, self._picture_key = explanation_columns(theme, self.explanations_shown, size), (size, theme)
+        if self._picture is not None:
+            surface.blit(self._picture, (left, top))
         draw_footer(surface, theme, self.keys())
 
 
@@ -146,14 +224,17 @@ def lay_out(area: tuple[int, int, int, int], theme: Theme, bindings: Bindings) -
         fitting = Theme(theme.scale * shrink, theme.palette)
     free = right - left - sum(_width(fitting, column) for column in columns)
     gap = min(fitting.px(MAX_COLUMN_GAP), free // (len(columns) - 1))
-    groups, x = [], left
+    groups, x, y = [], left, top
     for column in columns:
+        end = x + _width(fitting, column)
         y = top
         for group in column:
             groups.append((group, x, y, group.widths(fitting)[0]))
             y += group.height(fitting) + fitting.px(GROUP_GAP)
         x += _width(fitting, column) + gap
-    return HelpLayout(fitting, tuple(groups))
+    start = groups[-1][1]
+    actions = pygame.Rect(start, y, end - start, MAX_ACTIONS * fitting.px(ROW_HEIGHT + ROW_GAP))
+    return HelpLayout(fitting, tuple(groups), actions)
 
 
 def _width(theme: Theme, column: KeyColumn) -> int:
@@ -162,5 +243,7 @@ def _width(theme: Theme, column: KeyColumn) -> int:
 
 def _fits(theme: Theme, columns: Sequence[KeyColumn], width: int, height: int) -> bool:
     wide = sum(_width(theme, column) for column in columns) + (len(columns) - 1) * theme.px(MIN_COLUMN_GAP)
-    high = max(sum(group.height(theme) + theme.px(GROUP_GAP) for group in column) for column in columns)
+    heights = [sum(group.height(theme) + theme.px(GROUP_GAP) for group in column) for column in columns]
+    heights[-1] += MAX_ACTIONS * theme.px(ROW_HEIGHT + ROW_GAP) + theme.px(GROUP_GAP)
+    high = max(heights)
     return wide <= width and high - theme.px(GROUP_GAP) <= height

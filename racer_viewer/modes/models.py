@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from racer_env.engine import Track, circuits, load_circuit
+from racer_env.engine import Track, circuit_name, load_circuit
 from racer_env.errors import ConfigError, RacerError
 from racer_viewer.agents import Agent, AgentError, AgentInfo, bundled_models, load_agent
 from racer_viewer.agents.load import bundled_tracks
@@ -23,7 +23,8 @@ from racer_viewer.paths import atomic_write
 from racer_viewer.replays import ENGINE_VERSION
 from racer_viewer.training.config import load_run_config
 from racer_viewer.training.evaluation import evaluate
-from racer_viewer.training.run_folder import run_folders
+from racer_viewer.training.run_folder import HIDDEN, run_folders
+from racer_viewer.translation import _
 
 _SUFFIXES = (".zip", ".onnx")
 _CHECKPOINT_ENDINGS = ("_latest", "_steps")
@@ -32,8 +33,8 @@ _MAX_NAMED_CIRCUITS = 2
 """Maximum number of circuits listed by name; more are counted."""
 
 CACHE_FILE = "model-times.json"
-MAX_CACHED = 2000
-"""Maximum number of lap times in the cache file; the oldest are dropped."""
+MAX_CACHED, MAX_CACHE_BYTES = 2000, 2**20
+"""Maximum number of lap times in the cache file, of which the oldest are dropped, and its maximum size [bytes]."""
 MEASURED_LAPS = 2
 """Laps that are measured: a standing and a flying one."""
 TICKS_PER_TURN, TURN_PAUSE = 2, 0.0002
@@ -53,6 +54,7 @@ class ModelFile:
     key: unique name, stored in the settings.
     tracks: IDs of the circuits it was trained on; empty if unknown.
     modified: date of the file.
+    problem: what is wrong with its run; empty if nothing is.
     """
 
     name: str
@@ -61,12 +63,13 @@ class ModelFile:
     key: str
     tracks: tuple[str, ...]
     modified: datetime
+    problem: str = ""
 
 
 def known_models(data: Path) -> list[ModelFile]:
     """Return bundled models, then the finished models of every run, newest run first; names are made unique."""
     tracks = bundled_tracks()
-    found = [_model_file(path, "bundled", "", tracks.get(path.stem, ())) for path in bundled_models()]
+    found = [_model_file(path, _("bundled"), "", tracks.get(path.stem, ())) for path in bundled_models()]
     runs = [models for folder in run_folders(data / "runs") if (models := _models_of_run(folder))]
     for models in sorted(runs, key=lambda models: max(each.modified for each in models), reverse=True):
         found += models
@@ -94,27 +97,36 @@ def trained_on(tracks: Sequence[str]) -> str:
     """Describe the circuits of a run in a few words."""
     named = circuit_names(tracks)
     number = len({track for track in tracks if track.startswith(RANDOM)})
-    parts = [", ".join(named) if len(named) <= _MAX_NAMED_CIRCUITS else f"{len(named)} circuits"] if named else []
-    return " + ".join([*parts, *([f"{number} random"] if number else [])])
+    parts = (
+        [", ".join(named) if len(named) <= _MAX_NAMED_CIRCUITS else _("{count} circuits").format(count=len(named))]
+        if named
+        else []
+    )
+    return " + ".join([*parts, *([_("{number} random").format(number=number)] if number else [])])
 
 
 def circuit_names(tracks: Sequence[str]) -> list[str]:
     """Return the names of the circuits that are not random, each once."""
-    names = {circuit.id: circuit.name for circuit in circuits()}
-    fixed = dict.fromkeys(track for track in tracks if not track.startswith(RANDOM))
-    return [names.get(track, Path(track).stem) for track in fixed]
+    return [circuit_name(track) for track in dict.fromkeys(tracks) if not track.startswith(RANDOM)]
 
 
 def _models_of_run(run: Path) -> list[ModelFile]:
     """Return the finished models of a run by name, or its newest checkpoint if none is finished."""
-    tracks = _tracks_of(run)
+    tracks, problem = _tracks_of(run)
     try:
-        files = [path for path in sorted(run.iterdir()) if path.suffix.lower() in _SUFFIXES and path.is_file()]
+        files = [path for path in sorted(run.iterdir()) if _is_model(path)]
     except OSError:
         return []
-    models = [_model_file(path, f"run {run.name}", f"{run.name}/", tracks) for path in files]
+    models = [
+        replace(_model_file(path, _("run {name}").format(name=run.name), f"{run.name}/", tracks), problem=problem)
+        for path in files
+    ]
     finished = [each for each in models if not each.path.stem.endswith(_CHECKPOINT_ENDINGS)]
     return finished or sorted(models, key=lambda each: each.modified)[-1:]
+
+
+def _is_model(path: Path) -> bool:
+    return path.suffix.lower() in _SUFFIXES and not path.name.startswith(HIDDEN) and path.is_file()
 
 
 def _model_file(path: Path, origin: str, key_prefix: str, tracks: tuple[str, ...]) -> ModelFile:
@@ -126,12 +138,13 @@ def _model_file(path: Path, origin: str, key_prefix: str, tracks: tuple[str, ...
     return ModelFile(path.stem, path, origin, key_prefix + name, tracks, modified)
 
 
-def _tracks_of(run: Path) -> tuple[str, ...]:
-    """Return the circuits in a run's config; empty if the config is missing or damaged."""
+def _tracks_of(run: Path) -> tuple[tuple[str, ...], str]:
+    """Return the circuits in a run's config, none if it is missing or damaged, and what is wrong with it."""
+    path = run / "config.json"
     try:
-        return load_run_config(run / "config.json").tracks
-    except ConfigError:
-        return ()
+        return load_run_config(path).tracks, ""
+    except ConfigError as error:
+        return (), _("run {name} is damaged: {error}").format(name=run.name, error=error) if path.exists() else ""
 
 
 class ModelLaps(msgspec.Struct, frozen=True):
@@ -158,7 +171,8 @@ class LapTimeCache:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._laps = msgspec.json.decode(path.read_bytes(), type=dict[str, ModelLaps])
+            with path.open("rb") as file:
+                self._laps = msgspec.json.decode(file.read(MAX_CACHE_BYTES), type=dict[str, ModelLaps])
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._laps = {}
 

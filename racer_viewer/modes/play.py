@@ -2,126 +2,203 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_env.engine import load_circuit
-from racer_env.errors import CircuitError, RacerError
+from racer_env.errors import RacerError, in_one_line
 from racer_viewer.agents import AgentError, load_agent
+from racer_viewer.modes.circuits import fixed_circuits
 from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.modes.drive import Drive
-from racer_viewer.modes.race import ENDLESS, NO_ACTION, Entrant, RaceSetup, Restart, Tick
+from racer_viewer.modes.ladder import chosen_ghost
+from racer_viewer.modes.race import ENDLESS, NO_ACTION, Entrant, PutBack, RaceSetup, Restart, SetGhost, Tick
 from racer_viewer.modes.race_view import LiveRace, RaceView
-from racer_viewer.modes.results import ResultsScreen
+from racer_viewer.modes.results import EventOutcome, ResultsScreen
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
-from racer_viewer.replays import Trace, trace_replay
-from racer_viewer.replays.records import medal_for
+from racer_viewer.render.overlays.race_hud import RaceHud
+from racer_viewer.replays.records import Medal, medal_for
 from racer_viewer.timing import LapTime, best_lap, lap_time
+from racer_viewer.translation import _
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.paint import draw_centred
 from racer_viewer.ui.theme import TEXT_HUGE, TEXT_LARGE
-from racer_viewer.ui.views import Key, ListView
+from racer_viewer.ui.views import HintCard, Key, ListView
 
 if TYPE_CHECKING:
     import pygame
 
 MAX_OPPONENTS = 7
-COUNTDOWN_TICKS = 180
-"""Duration of the countdown 3, 2, 1 [ticks]."""
+COUNTDOWN_TICKS, RESUME_TICKS = 180, 90
+"""Duration of the countdown 3, 2, 1 before a race and after a pause [ticks]."""
 GO_TICKS = 50
 """Time for which GO is shown [ticks]."""
+USED_TICKS, IDLE_TICKS = 20, 180
+"""Time of throttle after which the hint with the driving keys goes, and of standing still after which it returns
+[ticks]."""
 LAP_TIME_TICKS = 150
 """Time for which a lap time is shown at the top of the picture [ticks]."""
 
 
-def open_play(app: AppContext, circuit: str, rivals: Sequence[tuple[str, Path]], laps: int) -> None:
+EventRule = Callable[[Tick], EventOutcome]
+"""Function that decides an event of the career by the last tick of its race."""
+
+
+def open_play(
+    app: AppContext,
+    circuit: str,
+    rivals: Sequence[tuple[str, Path]],
+    laps: int,
+    rule: EventRule | None = None,
+    ghost: Medal | None = None,
+) -> None:
     """Start a race against models.
 
     rivals: name and file of each model.
     laps: laps to drive; 0 for no limit.
+    rule: decides the event that the race belongs to.
+    ghost: medal whose ghost is raced, instead of that of the settings.
     """
     palette = app.theme.palette
     try:
-        agents = [load_agent(path) for _, path in rivals]
+        agents = [load_agent(path) for _name, path in rivals]
     except (AgentError, OSError) as error:
-        app.push(MessageScreen(app, "This opponent cannot drive", str(error)))
+        app.push(MessageScreen(app, _("This opponent cannot drive"), in_one_line(error)))
         return
     entrants = [Entrant(app.settings.name, palette.player)]
-    for number, ((name, _), agent) in enumerate(zip(rivals, agents, strict=True)):
+    for number, ((name, _path), agent) in enumerate(zip(rivals, agents, strict=True)):
         entrants.append(Entrant(name, palette.cars[number % len(palette.cars)], agent))
-    ghost = _record_ghost(app, circuit) if app.settings.ghost else None
-    setup = RaceSetup(circuit, tuple(entrants), ghost, ENDLESS, app.bridge)
-    open_race(app, setup, lambda drive: app.push(PlayScreen(app, setup, drive, laps)))
-
-
-def _record_ghost(app: AppContext, circuit: str) -> Trace | None:
-    """Re-simulate the record on a circuit; None if there is none or it cannot be read."""
-    try:
-        known = load_circuit(circuit).circuit
-        best = app.records.best(known) if known else None
-        return trace_replay(app.records.replay_of(best)) if best else None
-    except CircuitError:
-        return None  # the server may know the circuit
-    except (RacerError, OSError) as error:
-        app.notify(f"No ghost: {error}")
-        return None
+    if not app.settings.raced:
+        app.change(raced=True)
+    shown = chosen_ghost(app, circuit, ghost)
+    setup = RaceSetup(circuit, tuple(entrants), shown, ENDLESS, app.bridge, grid=bool(rivals))
+    open_race(app, setup, lambda drive: app.push(PlayScreen(app, setup, drive, laps, rule, ghost)))
 
 
 class PlayScreen(Screen):
     """A race from the countdown to the last lap.
 
     steering: converts the player's controls to actions.
-    countdown: ticks until the start.
+    countdown: ticks until the start, or until the race goes on after a pause.
     """
 
     view: RaceView
 
-    def __init__(self, app: AppContext, setup: RaceSetup, drive: Drive, laps: int) -> None:
+    def __init__(
+        self,
+        app: AppContext,
+        setup: RaceSetup,
+        drive: Drive,
+        laps: int,
+        rule: EventRule | None = None,
+        ghost: Medal | None = None,
+    ) -> None:
         super().__init__(app)
-        self.live = LiveRace(self, setup, drive, lambda last: self._begin())
+        self._rule, self._ghost = rule, ghost
+        self.live = LiveRace(self, setup, drive, lambda last: self._begin(), overlays="play_overlays")
         self.view = self.live.view
         self.steering = SteeringInput()
+        self.hud = RaceHud(laps)
         self._laps = laps
         self.countdown = self._ticks_since_go = self._lap_ticks = 0
-        self._lap_text, self._lap_is_best = "", True
+        self._second = 1
+        """Length of a second of the countdown [ticks]."""
+        self._lap_text, self._lap_colour = "", app.theme.palette.text
+        self._throttle_ticks = self._idle_ticks = 0
+        """Time of throttle in this run, and of standing still since then [ticks]."""
+        self._laps_entered = 0
+        """Number of laps of this run that were entered in the records."""
         self._begin()
 
     def keys(self) -> Sequence[Key]:
-        return (("Esc", "pause"), (self.app.key_label(Command.RESTART), "restart"), *self.view.keys())
+        key = self.app.key_label
+        return (
+            ("Esc", _("pause")),
+            (key(Command.RESTART), _("restart")),
+            (key(Command.PUT_BACK), _("back on the road")),
+            *self.view.keys(),
+        )
 
     def handle(self, intent: Intent) -> None:
-        if intent == Command.BACK:
-            self.app.push(PauseScreen(self.app, self))
-        elif intent == Command.RESTART:
-            self.restart()
-        else:
-            self.view.handle(intent)
+        match intent:
+            case Command.BACK | Command.PAUSE:
+                self.app.push(PauseScreen(self.app, self))
+            case Command.RESTART:
+                self.restart()
+            case Command.PUT_BACK:
+                self._put_back()
+            case Command.NEXT_CAR:
+                self.view.toggle(Command.NAMES.value)
+            case _:
+                self.view.handle(intent)
 
     def restart(self) -> None:
-        """Start again from the start line; what was driven so far is discarded."""
+        """Start again; clean laps driven so far count for the records, and a new record is the new ghost."""
+        self.save_record()
+        self.live.drive.send(SetGhost(chosen_ghost(self.app, self.live.setup.circuit, self._ghost)))
         self.live.drive.send(Restart())
         self._begin()
+
+    def next_circuit(self) -> None:
+        """Race on the next circuit against the same opponents."""
+        known = list(fixed_circuits(self.live.setup.circuit))
+        now = self.live.setup.circuit
+        circuit = known[(known.index(now) + 1) % len(known) if now in known else 0]
+        self.app.change(circuit=circuit)
+        self.live.reopen(replace(self.live.setup, circuit=circuit, ghost=chosen_ghost(self.app, circuit, self._ghost)))
+
+    def save_record(self) -> bool:
+        """Enter the player's laps in the records; return whether the best one is the new record."""
+        tick = self.live.tick
+        if len(tick.laps) == self._laps_entered or tick.followed.best is None:
+            return False
+        self._laps_entered = len(tick.laps)
+        replay = tick.followed.replay()
+        if replay is None:
+            return False
+        try:
+            entry = self.app.records.enter(replay)
+            best = self.app.records.best(replay.circuit)
+        except (RacerError, OSError) as error:
+            self.app.notify(_("The record was not saved: {reason}").format(reason=in_one_line(error)))
+            return False
+        return best is not None and best == entry
 
     def tick(self, controls: Controls) -> None:
         self._lap_ticks = max(0, self._lap_ticks - 1)
         if self.countdown:
             self._count_down()
             self.live.advance(0, NO_ACTION)
+            self.view.hold()
             return
         self._ticks_since_go += 1
-        for tick in self.live.advance(1, self.steering.update(controls, float(self.view.after.car["speed"]))):
+        action = self.steering.update(controls, float(self.view.after.car["speed"]))
+        self._throttle_ticks += int(action[1] > 0.0)
+        self._idle_ticks = 0 if action[1] > 0.0 or self.view.after.car["speed"] > 1.0 else self._idle_ticks + 1
+        for tick in self.live.advance(1, action):
             if tick.finished is not None:
                 self._announce(tick, tick.finished)
                 if self._laps and len(tick.laps) >= self._laps:
                     self.finish()
 
+    @property
+    def driving_hint(self) -> HintCard | None:
+        """Card with the keys that drive, until the player drives and whenever the car stands still; else None."""
+        needed = self._throttle_ticks < USED_TICKS or self._idle_ticks > IDLE_TICKS
+        if not needed or self.live.tick.followed.held or self.app.layer is not None:
+            return None
+        label = self.app.input_label
+        return HintCard(((label("throttle"), _("to drive")), (label("steer_left", "steer_right"), _("to steer"))))
+
     def finish(self) -> None:
         """Show the results."""
-        self.app.push(ResultsScreen(self.app, self.live.setup, self.live.tick, self.restart))
+        tick = self.live.tick
+        outcome = self._rule(tick) if self._rule is not None else None
+        self.app.push(ResultsScreen(self.app, self.live.setup, tick, self._laps, self, outcome))
 
     def draw_ahead(self) -> bool:
         return self.view.draw_ahead()
@@ -131,42 +208,69 @@ class PlayScreen(Screen):
         if self.app.top is not self:
             return
         theme = self.app.theme
+        self.hud.draw(surface, theme, self.view.after, self.live.tick.followed.held, self.live.reserved_height())
         middle = surface.get_height() // 3 - theme.px(TEXT_HUGE) // 2
         if self.countdown:
-            seconds = -(-self.countdown // 60)
+            seconds = -(-self.countdown // self._second)
             draw_centred(surface, theme, str(seconds), middle, 2 * TEXT_HUGE, theme.palette.accent)
         elif self._ticks_since_go < GO_TICKS:
-            draw_centred(surface, theme, "GO", middle, 2 * TEXT_HUGE, theme.palette.good)
+            draw_centred(surface, theme, _("GO"), middle, 2 * TEXT_HUGE, theme.palette.good)
         elif self._lap_ticks:
-            colour = theme.palette.good if self._lap_is_best else theme.palette.text
-            draw_centred(surface, theme, self._lap_text, theme.px(24), TEXT_LARGE, colour)
+            draw_centred(surface, theme, self._lap_text, self.hud.bottom, TEXT_LARGE, self._lap_colour)
+        hint = self.driving_hint
+        if hint is not None:
+            hint.draw(surface, theme, self.view.free_area(surface))
+
+    def on_show(self) -> None:
+        super().on_show()
+        if self.live.tick.followed.ticks and not self.countdown:
+            self.steering.release()
+            self.countdown, self._second = RESUME_TICKS, RESUME_TICKS // 3
 
     def on_close(self) -> None:
         super().on_close()
+        self.save_record()
         self.live.close()
 
     def _begin(self) -> None:
         self.steering.release()
-        self.countdown, self._ticks_since_go, self._lap_ticks = COUNTDOWN_TICKS, 0, 0
+        self.countdown, self._second = COUNTDOWN_TICKS, COUNTDOWN_TICKS // 3
+        self._ticks_since_go = self._lap_ticks = self._laps_entered = 0
+        self._throttle_ticks = self._idle_ticks = 0
         self.view.show_keys()
 
+    def _put_back(self) -> None:
+        if self.live.setup.bridge is not None:
+            self.app.notify(_("A car on a server cannot be put back on the road"))
+        elif not self.countdown:
+            self.steering.release()
+            self.live.drive.send(PutBack())
+
     def _count_down(self) -> None:
-        if self.countdown % 60 == 0:
+        if self.countdown % self._second == 0:
             self.app.sound.play("beep")
         self.countdown -= 1
         if not self.countdown:
             self.app.sound.play("go")
 
     def _announce(self, tick: Tick, lap: LapTime) -> None:
-        """Show a lap time, with its medal if it earned one, and play a sound."""
+        """Show a lap time, with its medal if it earned one or why it does not count, and play a sound."""
+        palette, circuit = self.app.theme.palette, tick.snapshot.track.circuit
+        self._lap_ticks = LAP_TIME_TICKS
+        if not lap.clean:
+            self._lap_text, self._lap_colour = (
+                _("{time} s   invalid: {fault}").format(time=lap_time(lap.ticks), fault=lap.fault),
+                palette.bad,
+            )
+            self.app.sound.play("lap")
+            return
         best_before = best_lap(tick.laps[:-1])
-        self._lap_is_best = best_before is None or lap.ticks < best_before.ticks
-        circuit = tick.snapshot.track.circuit
+        is_best = best_before is None or lap.ticks < best_before.ticks
         medal = medal_for(circuit, lap.ticks) if circuit is not None else None
         self._lap_text = f"{lap_time(lap.ticks)} s" + (f"   {medal}" if medal else "")
-        self._lap_ticks = LAP_TIME_TICKS
-        record = self.live.setup.ghost.best_lap if self.live.setup.ghost else None
-        self.app.sound.play("record" if record is not None and lap.ticks < record.ticks else "lap")
+        self._lap_colour = palette.good if is_best else palette.text
+        ghost = self.live.setup.ghost
+        self.app.sound.play("record" if ghost is not None and lap.ticks < ghost.lap_ticks else "lap")
 
 
 class PauseScreen(Screen):
@@ -174,18 +278,20 @@ class PauseScreen(Screen):
 
     def __init__(self, app: AppContext, play: PlayScreen) -> None:
         items = [
-            Button("Resume", on_press=app.pop),
-            Button("Restart", "From the start line", on_press=self._restart),
-            Button("Finish", "Show the results so far; you can save a replay there", on_press=self._finish),
-            Button("Settings", on_press=lambda: app.push(SettingsScreen(app))),
-            Button(app.leave_label, "Without saving a replay", on_press=app.leave_race),
+            Button(_("Resume"), on_press=app.pop),
+            Button(_("Restart"), _("From the start line"), on_press=self._restart),
+            Button(_("Finish"), _("Show the results so far; you can save a replay there"), on_press=self._finish),
+            Button(_("Settings"), on_press=lambda: app.push(SettingsScreen(app))),
+            Button(app.leave_label, _("Without saving a replay"), on_press=app.leave_race),
         ]
-        super().__init__(app, ListView("Paused", items, darkness=150))
+        super().__init__(app, ListView(_("Paused"), items, darkness=150))
         self._play = play
 
     def handle(self, intent: Intent) -> None:
         if intent == Command.RESTART:
             self._restart()
+        elif intent == Command.PAUSE:
+            self.app.pop()
         else:
             super().handle(intent)
 

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Config, Start, parse_config
+from racer_env.engine.laps import track_limit_faults
+from racer_env.engine.starts import grid_starts
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
 from racer_viewer.modes.race_cars import BridgeCars, BridgeStatus, CarGroup, LocalCars
-from racer_viewer.replays import Replay, ReplayError, ReplayRecorder, RunRecording, Trace
-from racer_viewer.snapshot import Cars, CarStyle, Colour, PolicyInsight, Snapshot
-from racer_viewer.timing import LapTime, Stopwatch, best_lap, lap_time
+from racer_viewer.replays import Replay, ReplayError, ReplayRecorder, RunRecording
+from racer_viewer.replays.ghosts import Ghost, GhostLap
+from racer_viewer.snapshot import CarStyle, Colour, PolicyInsight, Snapshot
+from racer_viewer.timing import (
+    LapTime,
+    RaceProgress,
+    SectorTimes,
+    Stopwatch,
+    best_lap,
+    fault_text,
+    lap_time,
+    lap_to_show,
+)
+from racer_viewer.translation import _, mark
 
 if TYPE_CHECKING:
     from racer_env.engine import Track
@@ -23,11 +37,17 @@ if TYPE_CHECKING:
 
 INSIGHT_INTERVAL = 4
 """Ticks between two evaluations of the followed car's policy; one evaluation takes as long as stepping eight cars."""
-TIME_UP, STOOD_STILL = "time up", "stood still"
+TIME_UP, STOOD_STILL = mark("time up"), mark("standstill")
 """Endings of an episode that the simulation decides."""
 ENDLESS: Mapping[str, Any] = {"episode": {"maxSteps": 10**9, "stillnessTimeoutTicks": 10**9}}
 """Content of an ai-config.json whose episodes never end."""
 NO_ACTION: Action = (0.0, 0.0, 0.0)
+HELD: Action = (0.0, 0.0, 1.0)
+"""Action of a car that is held where it was put back."""
+PENALTY_TICKS = 120
+"""Time for which a car is held after it was put back on the road [ticks]."""
+WRONG_WAY_TICKS, WRONG_WAY_DISTANCE = 30, 4.0
+"""Time [ticks] and distance [units] of driving backwards after which it counts as the wrong way."""
 START_LINE = Start()
 ANYWHERE = Start(arc=(0.0, 1.0))
 GHOST_COLOUR: Colour = (214, 226, 234)
@@ -48,7 +68,8 @@ class RaceSetup:
     """Definition of a race.
 
     circuit: circuit id, `random:SEED`, or (not over a bridge) the path of a circuit file.
-    ghost: re-simulated record, shown where it was after as many ticks of the lap.
+    ghost: lap to race against, shown where it was after as many ticks of the lap.
+    grid: cars start from the boxes of the starting grid, the first car from the last one; otherwise all on the line.
     config: content of an ai-config.json.
     bridge: server that simulates the cars; None simulates them in this process.
     focus: index of the car that is followed at first.
@@ -58,12 +79,13 @@ class RaceSetup:
 
     circuit: str
     entrants: tuple[Entrant, ...]
-    ghost: Trace | None = None
+    ghost: Ghost | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     bridge: BridgeAddress | None = None
     focus: int = 0
     stochastic: bool = False
     stops: bool = True
+    grid: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +131,19 @@ class SetEntrant:
     entrant: Entrant
 
 
-RaceCommand = Restart | SetFocus | TakeWheel | SetStochastic | SetStart | SetEntrant
+@dataclass(frozen=True)
+class SetGhost:
+    """Race against another ghost from the next episode on; None for none."""
+
+    ghost: Ghost | None
+
+
+@dataclass(frozen=True)
+class PutBack:
+    """Put the followed car back on the road at a standstill, and hold it there for PENALTY_TICKS."""
+
+
+RaceCommand = Restart | SetFocus | TakeWheel | SetStochastic | SetStart | SetEntrant | SetGhost | PutBack
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +152,9 @@ class EpisodeState:
 
     totals: (6,) reward components, summed over the episode.
     gate_tick: tick at which the car crossed its last gate; 0 before the first.
+    lap_ends: ticks at which the laps ended.
+    distance: distance from the start line over all laps [units].
+    held: ticks for which the car is still held where it was put back.
     ending: reason for the end of the episode; empty while it is running.
     """
 
@@ -129,6 +166,9 @@ class EpisodeState:
     gate_tick: int
     ending: str
     recording: RunRecording
+    lap_ends: tuple[int, ...] = ()
+    distance: float = 0.0
+    held: int = 0
 
     @property
     def reward(self) -> float:
@@ -136,10 +176,23 @@ class EpisodeState:
 
     @property
     def best(self) -> LapTime | None:
+        """Fastest clean lap."""
         return best_lap(self.laps)
 
+    @property
+    def shown_lap(self) -> LapTime | None:
+        """Fastest clean lap, or the fastest of all if none is clean."""
+        return lap_to_show(self.laps)
+
     def replay(self) -> Replay | None:
-        """Return a replay of the episode so far; None before its first tick, or if it cannot be replayed."""
+        """Return a replay of the episode so far; None before its first tick, or if it cannot be replayed.
+
+        It is the same replay, with the same date, whenever it is asked for: saving it twice makes one file.
+        """
+        return self._replay
+
+    @cached_property
+    def _replay(self) -> Replay | None:
         try:
             return self.recording.replay() if self.ticks else None
         except ReplayError:  # too many control points, or a server that sent rewards which are not finite
@@ -184,13 +237,16 @@ class RaceCar:
     def __init__(self, entrant: Entrant) -> None:
         self.entrant = entrant
 
-    def begin(self, track: Track, config: Config, start: Start, seed: int, to_beat: LapTime | None) -> None:
-        """Start a new episode."""
+    def begin(self, track: Track, config: Config, start: Start, seed: int, stopwatch: Stopwatch, row: Any) -> None:
+        """Start a new episode with the car in this row of `CAR`."""
         assert track.circuit is not None
         self.circuit, self.ending = track.circuit.name, ""
         self.gates: list[int] = []
-        self.stopwatch = Stopwatch(len(track.gates), to_beat)
+        self.stopwatch = stopwatch
+        self.progress = RaceProgress(track.length, len(track.gates), row)
         self.laps: tuple[LapTime, ...] = ()
+        self.lap_ends: tuple[int, ...] = ()
+        self.held, self.was_put_back = 0, False
         self._insight: PolicyInsight | None = None
         self._random = np.random.default_rng(seed)
         self.recorder = ReplayRecorder(track.circuit, config, start, seed, self.entrant.name)
@@ -213,7 +269,7 @@ class RaceCar:
         """Return the car's appearance; a car whose position is only estimated is drawn as a ghost."""
         if status is None or status.exact:
             return CarStyle(self.entrant.name, self.entrant.colour, self.entrant.ghost)
-        return CarStyle(f"{self.entrant.name} (estimated)", self.entrant.colour, ghost=True)
+        return CarStyle(_("{name} (estimated)").format(name=self.entrant.name), self.entrant.colour, ghost=True)
 
 
 class Race:
@@ -230,7 +286,7 @@ class Race:
             False,
             START_LINE,
         )
-        self._ghost_styles = (_ghost_style(setup.ghost),) if setup.ghost else ()
+        self._ghost = setup.ghost
         self._cars = [RaceCar(entrant) for entrant in setup.entrants]
         count = len(self._cars)
         self._group: CarGroup = (
@@ -266,6 +322,10 @@ class Race:
                 self._start = start
             case SetEntrant(car, entrant):
                 self._cars[car].entrant = entrant
+            case SetGhost(ghost):
+                self._ghost = ghost
+            case PutBack():
+                self._put_back(self._focus)
 
     def step(self, action: Action = NO_ACTION) -> Tick:
         """Advance all cars by one tick; `action` is the player's."""
@@ -275,18 +335,32 @@ class Race:
         self._ticks += 1
         rows, finished = self._group.rows, None
         self._totals = self._totals + rows["components"]
-        columns = ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks", "reward", "terminated", "truncated")
-        for number, values in enumerate(zip(*(rows[name].tolist() for name in columns), strict=True)):
-            lap, lap_ticks, gate, finished_ticks, reward, terminated, truncated = values
+        columns = (
+            "lap",
+            "lap_ticks",
+            "checkpoint",
+            "finished_lap_ticks",
+            "reward",
+            "terminated",
+            "truncated",
+            "arc",
+        )
+        faults = (each.tolist() for each in track_limit_faults(rows))
+        for number, values in enumerate(zip(*(rows[name].tolist() for name in columns), *faults, strict=True)):
+            lap, lap_ticks, gate, finished_ticks, reward, terminated, truncated, arc, wall, off_road = values
             car = self._cars[number]
+            car.progress.add(gate, arc)
             if gate != gates[number]:
                 car.gates.append(self._ticks)
             if not car.ending and (terminated or truncated):
                 car.ending = TIME_UP if truncated else STOOD_STILL
             car.recorder.add(actions[number], reward, finished_lap_ticks=finished_ticks)
-            finished_lap = car.stopwatch.tick(lap, lap_ticks, gate, finished_ticks)
+            fault = fault_text(wall, off_road, car.was_put_back)
+            car.was_put_back, car.held = False, max(0, car.held - 1)
+            finished_lap = car.stopwatch.tick(lap, lap_ticks, gate, finished_ticks, fault)
             if finished_lap is not None:
                 car.laps = tuple(car.stopwatch.laps)
+                car.lap_ends = (*car.lap_ends, self._ticks)
                 finished = finished_lap if number == self._focus else finished
         return self.tick(finished)
 
@@ -308,6 +382,9 @@ class Race:
                     car.gates[-1] if car.gates else 0,
                     car.ending,
                     car.recorder.recording(),
+                    car.lap_ends,
+                    car.progress.now,
+                    car.held,
                 )
                 for number, car in enumerate(self._cars)
             ),
@@ -317,62 +394,96 @@ class Race:
     def close(self) -> None:
         self._group.close()
 
+    @property
+    def _on_grid(self) -> bool:
+        """True if the cars start from the grid; their way to the line is not a lap."""
+        return self.setup.grid and self.setup.bridge is None and self._start == START_LINE
+
+    def _starts(self) -> list[Start]:
+        count = len(self._cars)
+        if not self._on_grid:
+            return [self._start] * count
+        boxes = grid_starts(self._group.track.length)
+        return [boxes[(number - 1) % count % len(boxes)] for number in range(count)]
+
     def _restart(self, seed: int) -> None:
-        self._group.reset(self._start, seed)
+        starts = self._starts()
+        self._group.reset(starts, seed)
         self._ticks = 0
         self._totals = np.zeros_like(self._totals)
-        best = self.setup.ghost.best_lap if self.setup.ghost else None
-        for car in self._cars:
-            car.begin(self._group.track, self.config, self._start, seed, best.time if best else None)
+        to_beat = self._ghost.time if self._ghost else None
+        track, fastest = self._group.track, SectorTimes(to_beat)
+        for car, start, row in zip(self._cars, starts, self._group.rows, strict=True):
+            stopwatch = Stopwatch(len(track.gates), to_beat, fastest, from_grid=row["lap_gates"] < 0)
+            car.begin(track, self.config, start, seed, stopwatch, row)
         self._episode += 1
+
+    def _put_back(self, number: int) -> None:
+        car = self._cars[number]
+        if not car.held and self._group.put_back(number):
+            car.recorder.put_back()
+            car.was_put_back, car.held = True, PENALTY_TICKS
 
     def _actions(self, action: Action) -> NDArray[np.float64]:
         actions = np.empty((len(self._cars), len(action)))
         for number, car in enumerate(self._cars):
             agent = car.entrant.agent
-            if agent is None or (self._player_drives and number == self._focus):
+            if car.held:
+                actions[number] = HELD
+            elif agent is None or (self._player_drives and number == self._focus):
                 actions[number] = action
             else:
                 actions[number] = car.act(agent, self._group.observations[number], self._stochastic)
         return actions
 
     def _snapshot(self, statuses: Sequence[BridgeStatus | None]) -> Snapshot:
-        focus, ghost, rows = self._focus, self.setup.ghost, self._group.rows
+        focus, ghost, rows = self._focus, self._ghost, self._group.rows
         followed, observation = self._cars[focus], self._group.observations[focus]
         styles = tuple(car.style(status) for car, status in zip(self._cars, statuses, strict=True))
+        ghost_delta = None
+        if ghost is not None:
+            lap, ticks = self._ghost_lap(ghost, rows[focus])
+            rows = np.concatenate([rows, lap.row_at(ticks)])
+            styles = (*styles, _ghost_style(ghost))
+            ghost_delta = lap.delta(ticks, followed.progress.in_lap) if followed.progress.now >= 0.0 else None
         return Snapshot(
             track=self._group.track,
-            cars=rows if ghost is None else np.concatenate([rows, self._ghost_rows(ghost)]),
-            styles=(*styles, *self._ghost_styles),
+            cars=rows,
+            styles=styles,
             focus=focus,
             observation=observation,
             totals=self._totals[focus],
             insight=followed.insight(observation, self._ticks),
-            timing=followed.stopwatch.timing(),
+            timing=followed.stopwatch.timing(ghost_delta),
             gaps=self._gaps(),
+            places=self._places(),
+            wrong_way=followed.progress.went_back(WRONG_WAY_TICKS, WRONG_WAY_DISTANCE) and bool(rows[focus]["speed"]),
         )
 
-    def _ghost_rows(self, ghost: Trace) -> Cars:
-        """Return the ghost's row (1,): from its first lap while the followed car is in its own, else from its best."""
-        car = self._group.rows[self._focus]
-        lap = ghost.laps[0] if car["lap"] == 1 and ghost.laps and ghost.laps[0].first == 0 else ghost.best_lap
-        first = lap.first if lap else 0
-        tick = min(first + int(car["lap_ticks"]), ghost.ticks)
-        return ghost.rows[tick : tick + 1]
+    def _ghost_lap(self, ghost: Ghost, car: Any) -> tuple[GhostLap, int]:
+        """Return the ghost's lap beside a car and its tick: the first in the car's first lap, else the best.
+
+        The ghost waits at the line for a car that comes from the starting grid.
+        """
+        if self._on_grid and car["lap"] == 1:
+            return ghost.first, 0
+        return (ghost.first if car["lap"] == 1 else ghost.best), int(car["lap_ticks"])
 
     def _gaps(self) -> tuple[float, ...]:
-        """Return each car's time behind (+) the followed car [s] at the last gate that both have crossed."""
+        """Return each car's time behind (+) the followed car [s]: since the car ahead was where the other one is."""
         if len(self._cars) < 2:
             return ()
-        own = self._cars[self._focus].gates
-        gaps = []
-        for car in self._cars:
-            gate = min(len(own), len(car.gates)) - 1
-            gaps.append((car.gates[gate] - own[gate]) / TICKS_PER_SECOND if gate >= 0 else 0.0)
-        return tuple(gaps)
+        own = self._cars[self._focus].progress
+        return tuple(car.progress.ticks_behind(own) / TICKS_PER_SECOND for car in self._cars)
+
+    def _places(self) -> tuple[int, ...]:
+        """Return each car's position, by the distance it has come."""
+        if len(self._cars) < 2:
+            return ()
+        distances = [car.progress.now for car in self._cars]
+        return tuple(1 + sum(other > distance for other in distances) for distance in distances)
 
 
-def _ghost_style(ghost: Trace) -> CarStyle:
+def _ghost_style(ghost: Ghost) -> CarStyle:
     """Return the ghost's appearance; its lap time is part of the name, since the driver may be the same."""
-    lap = f" {lap_time(ghost.best_lap.ticks)}" if ghost.best_lap else ""
-    return CarStyle(ghost.replay.driver + lap, GHOST_COLOUR, ghost=True)
+    return CarStyle(f"{ghost.name} {lap_time(ghost.lap_ticks)}", GHOST_COLOUR, ghost=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from racer_env.engine import CAR, Config, Simulation, Start, load_circuit
 from racer_env.env import RacerEnv
 from racer_viewer.snapshot import Cars
+from racer_viewer.translation import _
 
 if TYPE_CHECKING:
     from racer_env.engine import Track
@@ -37,7 +39,11 @@ class BridgeStatus:
     def text(self) -> str:
         if self.telemetry:
             return "telemetry"
-        return "in sync" if self.exact else f"out of sync since tick {self.out_of_sync_since}: position estimated"
+        return (
+            _("in sync")
+            if self.exact
+            else _("out of sync since tick {tick}: position estimated").format(tick=self.out_of_sync_since)
+        )
 
 
 class CarGroup(Protocol):
@@ -47,7 +53,13 @@ class CarGroup(Protocol):
     rows: Cars
     observations: NDArray[np.float32]
 
-    def reset(self, start: Start, seed: int) -> None: ...
+    def reset(self, starts: Sequence[Start], seed: int) -> None:
+        """Start a new episode of every car, each from its own start."""
+        ...
+
+    def put_back(self, car: int) -> bool:
+        """Put a car back on the road at a standstill; returns False if that is not possible."""
+        ...
 
     def step(self, actions: NDArray[np.float64]) -> None: ...
 
@@ -67,11 +79,17 @@ class LocalCars:
         self._rows = self._simulation.cars.view(CAR, np.ndarray)
         self._copy()
 
-    def reset(self, start: Start, seed: int) -> None:
-        self._simulation.start_from(start)
+    def reset(self, starts: Sequence[Start], seed: int) -> None:
         self._simulation.seed([seed] * len(self._rows))
-        self._simulation.reset()
+        for start in dict.fromkeys(starts):
+            self._simulation.start_from(start)
+            self._simulation.reset([each == start for each in starts])
         self._copy()
+
+    def put_back(self, car: int) -> bool:
+        self._simulation.put_back(car)
+        self._copy()
+        return True
 
     def step(self, actions: NDArray[np.float64]) -> None:
         self._simulation.step(actions)
@@ -94,17 +112,21 @@ class BridgeCars:
     def __init__(self, circuit: str, count: int, config: Config, bridge: BridgeAddress) -> None:
         self._bridge, self._envs = bridge, list[RacerEnv]()
         try:
-            for _ in range(count):
+            for _car in range(count):
                 env = RacerEnv(bridge.url, track_id=circuit, config=config, token=bridge.token, render_mode="rgb_array")
                 self._envs.append(env)
         except BaseException:
             self.close()
             raise
 
-    def reset(self, start: Start, seed: int) -> None:
-        self.observations = np.stack([env.reset(seed=seed, options={"start": start})[0] for env in self._envs])
+    def reset(self, starts: Sequence[Start], seed: int) -> None:
+        resets = [env.reset(seed=seed, options={"start": start}) for env, start in zip(self._envs, starts, strict=True)]
+        self.observations = np.stack([observation for observation, _info in resets])
         self.track = self._envs[0].track
         self._collect()
+
+    def put_back(self, car: int) -> bool:
+        return False
 
     def step(self, actions: NDArray[np.float64]) -> None:
         steps = [env.step(action) for env, action in zip(self._envs, actions, strict=True)]

@@ -6,29 +6,32 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, in_one_line, os_reason
 from racer_viewer.modes.circuits import CircuitPicker
+from racer_viewer.modes.file_browser import FileBrowser
 from racer_viewer.modes.replay_screen import open_replays, open_runs
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import MAX_COMPARED, ReplayFacts, ReplayFolder
 from racer_viewer.replays.records import RecordEntry
+from racer_viewer.timing import NOT_CLEAN
+from racer_viewer.translation import _, mark, ngettext
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Column, Item, Row
-from racer_viewer.ui.views import Key, ListView
+from racer_viewer.ui.views import Key, ListView, translated
 
 RECORD_COLUMNS = (
-    Column("Driver", 2.2),
-    Column("Best lap", 1.2, right=True),
-    Column("Laps", 0.7, right=True),
-    Column("Date", 1.5, right=True),
+    Column(mark("Driver"), 2.2),
+    Column(mark("Best lap"), 1.2, right=True),
+    Column(mark("Laps"), 0.7, right=True),
+    Column(mark("Date"), 1.5, right=True),
 )
 RECORD_KEYS: tuple[Key, ...] = (
-    ("Up Down", "choose"),
-    ("Left Right", "circuit, mark"),
-    ("Enter", "replay, with marked ones"),
-    ("Delete", "delete"),
-    ("Esc", "back"),
+    ("Up Down", mark("choose")),
+    ("Left Right", mark("circuit, mark")),
+    ("Enter", mark("replay, with marked ones")),
+    ("Delete", mark("delete")),
+    ("Esc", mark("back")),
 )
 
 
@@ -37,12 +40,12 @@ class RecordsScreen(Screen):
 
     def __init__(self, app: AppContext) -> None:
         self.picker = CircuitPicker(app, self._fill)
-        super().__init__(app, ListView("Records", columns=RECORD_COLUMNS, width=600, draw_beside=self.picker.draw))
+        super().__init__(app, ListView(_("Records"), columns=RECORD_COLUMNS, width=600, draw_beside=self.picker.draw))
         self._entries: Sequence[RecordEntry] = ()
         self._fill()
 
     def keys(self) -> Sequence[Key]:
-        return RECORD_KEYS
+        return translated(RECORD_KEYS)
 
     def handle(self, intent: Intent) -> None:
         entry = self._entry()
@@ -58,18 +61,21 @@ class RecordsScreen(Screen):
     def _fill(self) -> None:
         try:
             self._entries = self.app.records.top(self.picker.circuit)
-            empty = "No record yet: drive a lap"
+            empty = _("No record yet: drive a lap")
         except (RacerError, OSError) as error:
-            self._entries, empty = (), str(error)
+            self._entries, empty = (), in_one_line(error)
         if self.app.records.notice:
             self.app.notify(self.app.records.notice)
         rows: list[Item] = [self._row(place, entry) for place, entry in enumerate(self._entries, 1)]
         self.list.items = [self.picker.item, *(rows or [Button(empty, enabled=False)])]
 
     def _row(self, place: int, entry: RecordEntry) -> Row:
-        clean = "clean" if entry.clean else "not clean"
-        hint = f"{entry.laps} laps, best lap {clean}, {entry.date.astimezone():%Y-%m-%d %H:%M}; Enter replays it"
-        cells = f"{lap_time(entry.best_lap)} s", str(entry.laps), f"{entry.date.astimezone():%Y-%m-%d}"
+        clean = "" if entry.clean else _("; * not clean: left the road or touched a wall, earns no medal")
+        laps = ngettext("{laps} lap", "{laps} laps", entry.laps).format(laps=entry.laps)
+        date = f"{entry.date.astimezone():%Y-%m-%d %H:%M}"
+        hint = _("{laps}, {date}; Enter replays it").format(laps=laps, date=date) + clean
+        sign = "" if entry.clean else NOT_CLEAN
+        cells = f"{sign}{lap_time(entry.best_lap)} s", str(entry.laps), f"{entry.date.astimezone():%Y-%m-%d}"
         row = Row(f"{place}.  {entry.driver}", hint, cells=cells, on_press=partial(self._open, entry), marked=False)
         row.on_mark = partial(self._mark, row)
         return row
@@ -85,7 +91,7 @@ class RecordsScreen(Screen):
     def _mark(self, row: Row, on: bool) -> None:
         if len(self._marked()) > MAX_COMPARED:
             row.marked = False
-            self.app.notify(f"At most {MAX_COMPARED} at a time")
+            self.app.notify(_("At most {limit} at a time").format(limit=MAX_COMPARED))
 
     def _open(self, entry: RecordEntry) -> None:
         """Replay this record together with the marked ones."""
@@ -101,31 +107,33 @@ class RecordsScreen(Screen):
         self.app.push(
             MessageScreen(
                 self.app,
-                "Delete this record?",
-                f"{lap_time(entry.best_lap)} s by {entry.driver} on {entry.circuit_name}. This cannot be undone.",
-                [Button("Cancel", on_press=self.app.pop), Button("Delete", on_press=delete)],
+                _("Delete this record?"),
+                _("{lap} s by {driver} on {circuit}. This cannot be undone.").format(
+                    lap=lap_time(entry.best_lap), driver=entry.driver, circuit=entry.circuit_name
+                ),
+                [Button(_("Cancel"), on_press=self.app.pop), Button(_("Delete"), on_press=delete)],
             )
         )
 
 
 REPLAY_COLUMNS = (
-    Column("Circuit", 2.2),
-    Column("Driver", 2.6),
-    Column("Best lap", 1.1, right=True),
-    Column("Laps", 0.7, right=True),
-    Column("Length", 1.1, right=True),
-    Column("Date", 1.8, right=True),
+    Column(mark("Circuit"), 2.2),
+    Column(mark("Driver"), 2.6),
+    Column(mark("Best lap"), 1.1, right=True),
+    Column(mark("Laps"), 0.7, right=True),
+    Column(mark("Length"), 1.1, right=True),
+    Column(mark("Date"), 1.8, right=True),
 )
 READING_TIME = 0.004
 """Time budget for reading files per tick [s]."""
 NONE = "–"
 REPLAY_KEYS: tuple[Key, ...] = (
-    ("Up Down", "choose"),
-    ("Left Right", "mark"),
-    ("Enter", "watch, with marked ones"),
-    ("Delete", "delete"),
-    ("Esc", "back"),
-    ("F1", "help"),
+    ("Up Down", mark("choose")),
+    ("Left Right", mark("mark")),
+    ("Enter", mark("watch, with marked ones")),
+    ("Delete", mark("delete")),
+    ("Esc", mark("back")),
+    ("F1", mark("help")),
 )
 
 
@@ -133,7 +141,7 @@ class ReplaysScreen(Screen):
     """Replay files, newest first. They are read while the list is shown, a few in each tick."""
 
     def __init__(self, app: AppContext) -> None:
-        super().__init__(app, ListView("Replays", columns=REPLAY_COLUMNS, subtitle=self._subtitle, width=0))
+        super().__init__(app, ListView(_("Replays"), columns=REPLAY_COLUMNS, subtitle=self._subtitle, width=0))
         self._folder = ReplayFolder(app.data / "replays")
         self._marked: list[Path] = []
         self._rows: dict[Path, Row] = {}
@@ -141,11 +149,11 @@ class ReplaysScreen(Screen):
 
     def _subtitle(self) -> str:
         if self._marked:
-            return f"{len(self._marked)} marked: Enter plays them together"
-        return f"Saved in {self._folder.folder}"
+            return _("{count} marked: Enter plays them together").format(count=len(self._marked))
+        return _("Saved in {folder}").format(folder=self._folder.folder)
 
     def keys(self) -> Sequence[Key]:
-        return REPLAY_KEYS if self._rows else REPLAY_KEYS[-2:]
+        return translated(REPLAY_KEYS if self._rows else REPLAY_KEYS[-2:])
 
     def refresh(self) -> None:
         self._folder.refresh()
@@ -169,9 +177,16 @@ class ReplaysScreen(Screen):
         for path in paths:
             self._describe(path)
         key = self.app.key_label(Command.KEEP)
-        text = f"No replays yet: choose Save replay after a race, or press {key} while you watch"
+        text = _("No replays yet: choose Save replay after a race, or press {key} while you watch").format(key=key)
         empty: Sequence[Item] = [Button(text, enabled=False)]
-        self.list.items = list(self._rows.values()) or list(empty)
+        browse = Button(_("Open file..."), _("A replay (.racer) from any folder"), on_press=self._browse)
+        self.list.items = [*(list(self._rows.values()) or empty), browse]
+
+    def _browse(self) -> None:
+        def play(path: Path) -> None:
+            open_replays(self.app, [path])
+
+        self.app.push(FileBrowser(self.app, _("Open a replay"), (".racer",), play))
 
     def _describe(self, path: Path) -> None:
         """Fill the row of a file with what is known so far."""
@@ -196,7 +211,7 @@ class ReplaysScreen(Screen):
             self._marked.append(path)
         else:
             self._rows[path].marked = False
-            self.app.notify(f"At most {MAX_COMPARED} at a time")
+            self.app.notify(_("At most {limit} at a time").format(limit=MAX_COMPARED))
 
     def _open(self, path: Path) -> None:
         """Open this replay together with the marked ones."""
@@ -208,17 +223,17 @@ class ReplaysScreen(Screen):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                self.app.notify(f"{path} cannot be deleted: {error.strerror or error}")
+                self.app.notify(_("{path} cannot be deleted: {reason}").format(path=path, reason=os_reason(error)))
             self.refresh()
 
-        text = f"{path}\nThis cannot be undone."
-        buttons = [Button("Cancel", on_press=self.app.pop), Button("Delete", on_press=delete)]
-        self.app.push(MessageScreen(self.app, "Delete this replay?", text, buttons))
+        text = _("{path}\nThis cannot be undone.").format(path=path)
+        buttons = [Button(_("Cancel"), on_press=self.app.pop), Button(_("Delete"), on_press=delete)]
+        self.app.push(MessageScreen(self.app, _("Delete this replay?"), text, buttons))
 
 
 def _cells(facts: ReplayFacts) -> tuple[str, ...]:
     return (
-        facts.driver or "Unknown",
+        facts.driver or _("Unknown"),
         NONE if facts.best_lap is None else lap_time(facts.best_lap),
         str(facts.laps),
         lap_time(facts.ticks),

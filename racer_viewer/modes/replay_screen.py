@@ -28,6 +28,7 @@ from racer_viewer.replays import (
 from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.sound import car_sound
 from racer_viewer.timing import Stopwatch, TraceTimings, lap_time
+from racer_viewer.translation import _
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.timeline import PlayState, Timeline, TimelineMark
 from racer_viewer.ui.views import Key
@@ -62,7 +63,7 @@ def _screen_for(app: AppContext, replays: Sequence[Replay]) -> Screen:
     tracers = [ReplayTracer(replay, track) for replay in replays]
     return WaitingScreen(
         app,
-        "Loading the replay",
+        _("Loading the replay"),
         lambda: _trace_chunk(tracers),
         lambda: open_safely(app, lambda: ReplayScreen(app, [tracer.trace() for tracer in tracers])),
         progress=lambda: sum(tracer.tick for tracer in tracers) / total,
@@ -95,7 +96,13 @@ class ReplayScreen(Screen):
         self.followed, self.at = 0, 0
         self.length = max(trace.ticks for trace in traces)
         self._timings = [
-            TraceTimings(trace.rows, trace.gate_rows, Stopwatch(len(trace.track.gates))) for trace in traces
+            TraceTimings(
+                trace.rows,
+                trace.gate_rows,
+                Stopwatch(len(trace.track.gates), from_grid=trace.rows["lap_gates"][0] < 0),
+                trace.replay.put_back,
+            )
+            for trace in traces
         ]
         self._comparison = Comparison(traces)
         self._colours = (app.theme.palette.player, *app.theme.palette.cars)
@@ -111,15 +118,21 @@ class ReplayScreen(Screen):
     def keys(self) -> Sequence[Key]:
         key = self.app.key_label
         return (
-            ("Esc", "back"),
-            (key(Command.PAUSE), "pause / resume"),
-            ("Left Right", "a second"),
-            (f"{key(Command.TICK_BACK)} {key(Command.TICK)}", "a tick"),
-            (f"{key(Command.SLOWER)} {key(Command.FASTER)}", "speed"),
-            *([(key(Command.NEXT_CAR), "follow another")] if len(self.traces) > 1 else []),
-            (key(Command.RESTART), "restart"),
+            ("Esc", _("back")),
+            (key(Command.PAUSE), _("pause / resume")),
+            ("Left Right", _("a second")),
+            (f"{key(Command.TICK_BACK)} {key(Command.TICK)}", _("a tick")),
+            (f"{key(Command.SLOWER)} {key(Command.FASTER)}", _("speed")),
+            *([(key(Command.NEXT_CAR), _("follow another"))] if len(self.traces) > 1 else []),
+            (key(Command.RESTART), _("restart")),
             *self.view.keys(),
         )
+
+    def space_below_keys(self) -> int:
+        return self.timeline.height(self.app.theme)
+
+    def repeats(self, direction: Command) -> bool:
+        return direction in (Command.LEFT, Command.RIGHT)
 
     def handle(self, intent: Intent) -> None:
         match intent:
@@ -143,7 +156,7 @@ class ReplayScreen(Screen):
 
     def tick(self, controls: Controls) -> None:
         due = 0 if self.timeline.held else min(self.playback.ticks(), self.length - self.at)
-        for _ in range(due):
+        for _tick in range(due):
             self.at += 1
             self.view.show(self._snapshot())
         if self.at < self.length and not self.playback.paused and not self.timeline.held:
@@ -194,11 +207,9 @@ class ReplayScreen(Screen):
         """Mark the followed run's laps and wall contacts on the timeline."""
         trace, palette = self.traces[self.followed], self.app.theme.palette
         best = trace.best_lap if len(trace.laps) > 1 else None
-        laps = [
-            TimelineMark(lap.last, lap_time(lap.ticks), palette.good if lap is best else None) for lap in trace.laps
-        ]
+        laps = [TimelineMark(lap.last, lap.time.text, palette.good if lap is best else None) for lap in trace.laps]
         walls = [TimelineMark(row, colour=palette.bad, small=True) for row in trace.wall_rows.tolist()]
-        end = [TimelineMark(trace.ticks, "end")] if trace.ticks < self.length else []
+        end = [TimelineMark(trace.ticks, _("end"))] if trace.ticks < self.length else []
         self.timeline.marks = (*laps, *walls, *end)
         self.timeline.caption = _driver_name(trace.replay)
         self.timeline.caption_colour = self._colours[self.followed]
@@ -246,11 +257,13 @@ class ReplayScreen(Screen):
         first = standing.ticks[0]
         names = [_driver_name(self.traces[run].replay) for run in standing.runs]
         others = [f", {name} +{lap_time(ticks - first)}" for name, ticks in zip(names, standing.ticks, strict=True)][1:]
-        return f"After lap {standing.lap}: {names[0]} {lap_time(first)} s" + "".join(others)
+        return _("After lap {lap}: {driver} {time} s").format(
+            lap=standing.lap, driver=names[0], time=lap_time(first)
+        ) + "".join(others)
 
 
 def _driver_name(replay: Replay) -> str:
-    return replay.driver or "Unknown driver"
+    return replay.driver or _("Unknown driver")
 
 
 def _warnings(traces: Sequence[Trace]) -> str:
@@ -264,7 +277,7 @@ def _warnings(traces: Sequence[Trace]) -> str:
 
 def _warning(trace: Trace) -> str:
     other, wrong = trace.replay.engine_warning, trace.mismatch
-    return "; ".join(part for part in (f"This was {other}" if other else "", wrong or "") if part)
+    return "; ".join(part for part in (_("This was {other}").format(other=other) if other else "", wrong or "") if part)
 
 
 def _fill_history(history: History, trace: Trace, tick: int) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from racer_viewer.settings import Settings, SettingsFile
-from racer_viewer.ui.bindings import key_name
+from racer_viewer.translation import _, mark
+from racer_viewer.ui.bindings import FIXED_BINDINGS, PAD_LABELS, key_name
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Item, ItemList
 from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY, REFERENCE_HEIGHT, Theme, fitting_scale
-from racer_viewer.ui.views import Key, ListView, MessageView
+from racer_viewer.ui.views import Key, ListView, MessageView, translated
 
 if TYPE_CHECKING:
     import pygame
 
     from racer_viewer.modes.race_view import RaceView
+    from racer_viewer.render.explanations import Explanation
     from racer_viewer.replays.records import Records
     from racer_viewer.sound import Effect, SoundPlayer
     from racer_viewer.warmup import EngineWarmup
@@ -25,11 +27,11 @@ if TYPE_CHECKING:
 NOTICE_TICKS = 240
 """Time that a notice stays on screen [ticks]."""
 MENU_KEYS: tuple[Key, ...] = (
-    ("Up Down", "choose"),
-    ("Left Right", "change"),
-    ("Enter", "accept"),
-    ("Esc", "back"),
-    ("F1", "help"),
+    ("Up Down", mark("choose")),
+    ("Left Right", mark("change")),
+    ("Enter", mark("accept")),
+    ("Esc", mark("back")),
+    ("F1", mark("help")),
 )
 """Keys of a screen with a list."""
 COMMAND_SOUNDS: dict[Command, Effect] = {
@@ -83,7 +85,11 @@ class Screen:
 
     def keys(self) -> Sequence[Key]:
         """Return the keys for the line at the bottom."""
-        return () if self.content is None else MENU_KEYS
+        return () if self.content is None else translated(MENU_KEYS)
+
+    def space_below_keys(self) -> int:
+        """Return the height of what is below the line of keys, where notices are shown too [px]."""
+        return 0
 
     def handle(self, intent: Intent) -> None:
         """Handle an intent while this screen is on top."""
@@ -95,6 +101,10 @@ class Screen:
             self.back()
         else:
             self.content.list.handle(intent)
+
+    def repeats(self, direction: Command) -> bool:
+        """Return whether a direction that is held is given again and again."""
+        return self.content is not None and self.content.list.repeats(direction)
 
     def back(self) -> None:
         """Leave the screen, as the Esc key does."""
@@ -115,9 +125,16 @@ class Screen:
     def refresh(self) -> None:
         """Read settings and files again: the screen is shown, or a file was dropped on the window."""
 
+    def translate(self) -> None:
+        """Write texts anew that are made once, after the language was changed."""
+
     def add_model(self, path: Path) -> bool:
         """Take a model that was dropped on the window; return False if the screen has no use for it."""
         return False
+
+    def explanations(self) -> Sequence[Explanation]:
+        """Return the explanations of the panels and charts that are shown."""
+        return () if self.view is None else self.view.explanations()
 
     def confirm_close(self, then: Callable[[], None]) -> Screen | None:
         """Return a screen that asks before the window closes and calls `then` to close it; None to close at once."""
@@ -140,6 +157,20 @@ class Screen:
             self.app.sound.pause()
 
 
+class HintLayer(Protocol):
+    """A layer over all screens, such as the hints of the guided tour."""
+
+    def handle(self, intent: Intent) -> bool:
+        """Handle an intent before the screen on top; return True if the screen must not get it."""
+        ...
+
+    def tick(self) -> None:
+        """Advance by one tick, after the screen on top."""
+        ...
+
+    def draw(self, surface: pygame.Surface) -> None: ...
+
+
 @dataclass
 class AppContext:
     """State that all screens share, and the stack of screens. The app ends when the stack is empty."""
@@ -152,7 +183,11 @@ class AppContext:
     sound: SoundPlayer
     bridge: BridgeAddress | None = None
     """Address of the bridge that simulates races; None simulates in this process."""
+    renderer: str = "software"
+    """Way in which pictures reach the window; "software" or "gpu"."""
     theme: Theme = field(default_factory=Theme)
+    sign_width: int = 0
+    """Width that the line of keys leaves free for a sign at its right end, at scale 1 [px]."""
     height: int = REFERENCE_HEIGHT
     """Height of the window [px]."""
     screens: list[Screen] = field(default_factory=list)
@@ -160,6 +195,14 @@ class AppContext:
     """Text of the last notice."""
     notice_ticks: int = 0
     """Remaining time of the notice [ticks]."""
+    layer: HintLayer | None = None
+    """Layer over all screens; None without one."""
+    start_tour: Callable[[], None] | None = None
+    """Starts the guided tour over the main menu; None without a main menu."""
+    gamepad: bool = False
+    """True if the input device used last is a gamepad."""
+    browsed: Path | None = None
+    """Folder shown last in the file browser; None before."""
     on_settings_change: list[Callable[[Settings], None]] = field(default_factory=list)
     """Callbacks that receive changed settings."""
     _records: Records | None = None
@@ -196,7 +239,7 @@ class AppContext:
     @property
     def leave_label(self) -> str:
         """Label of the button that leaves a race: the `return_label` of the screen that `leave_race` returns to."""
-        return next((screen.return_label for screen in reversed(self.screens) if screen.return_label), "Leave")
+        return _(next((screen.return_label for screen in reversed(self.screens) if screen.return_label), mark("Leave")))
 
     def leave_race(self) -> None:
         """Close screens until one with a `return_label` is on top."""
@@ -258,6 +301,15 @@ class AppContext:
         keys = self.settings.bindings.get(command, ())
         return key_name(keys[0]) if keys else "–"
 
+    def input_label(self, *names: str) -> str:
+        """Return what to press for controls or commands on the device used last, as `draw_key_cap` takes it."""
+        if self.gamepad:
+            labels = [PAD_LABELS[name] for name in names if name in PAD_LABELS]
+        else:
+            bindings = {**FIXED_BINDINGS, **self.settings.bindings}
+            labels = [key_name(bindings[name][0]).replace(" ", "") for name in names if bindings.get(name)]
+        return " ".join(dict.fromkeys(labels)) or "–"
+
 
 class MessageScreen(Screen):
     """A message with buttons; by default an OK button that goes back.
@@ -274,7 +326,7 @@ class MessageScreen(Screen):
         on_back: Callable[[], None] | None = None,
     ) -> None:
         self.title, self.text, self._on_back = title, text, on_back
-        super().__init__(app, MessageView(title, text, items or [Button("OK", on_press=self.back)]))
+        super().__init__(app, MessageView(title, text, items or [Button(_("OK"), on_press=self.back)]))
 
     def back(self) -> None:
         if self._on_back is None:

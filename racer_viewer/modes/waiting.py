@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pygame
 
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
+from racer_viewer.translation import _
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.paint import BAR_WIDTH, draw_centred, draw_footer, draw_progress_bar, shade
@@ -77,6 +78,7 @@ class WaitingScreen(Screen):
     poll: called once per tick until it returns True; may do a part of the work.
     finish: called after the screen was closed because `poll` returned True.
     cancel: called if the screen is closed before.
+    detail: line below the title, or a function that returns it.
     progress: returns the share that is done, 0 to 1; without it, dots after the title show that time passes.
     delay: ticks before anything is drawn.
     """
@@ -91,7 +93,7 @@ class WaitingScreen(Screen):
         finish: Callable[[], None],
         *,
         cancel: Callable[[], None] = lambda: None,
-        detail: str = "",
+        detail: str | Callable[[], str] = "",
         progress: Callable[[], float] | None = None,
         delay: int = 0,
     ) -> None:
@@ -100,8 +102,18 @@ class WaitingScreen(Screen):
         self._poll, self._finish, self._cancel, self._progress = poll, finish, cancel, progress
         self._ticks, self._delay, self._finished = 0, delay, False
 
+    @property
+    def detail(self) -> str:
+        """Line below the title; empty without one."""
+        return self._detail if isinstance(self._detail, str) else self._detail()
+
+    @property
+    def share(self) -> float:
+        """Part that is done, 0 to 1; 0 if unknown."""
+        return 0.0 if self._progress is None else self._progress()
+
     def keys(self) -> tuple[Key, ...]:
-        return (("Esc", "back"),)
+        return (("Esc", _("back")),)
 
     def handle(self, intent: Intent) -> None:
         if intent == Command.BACK:
@@ -127,9 +139,9 @@ class WaitingScreen(Screen):
         dots = "" if self._progress else "." * (self._ticks // DOT_INTERVAL % 4)
         draw_centred(surface, theme, self.title + dots, height // 2 - theme.px(60), TEXT_LARGE)
         if self._progress is not None:
-            draw_progress_bar(surface, theme, (width // 2, height // 2), theme.px(BAR_WIDTH), self._progress())
-        if self._detail:
-            detail = theme.truncate(self._detail, width - theme.px(80))
+            draw_progress_bar(surface, theme, (width // 2, height // 2), theme.px(BAR_WIDTH), self.share)
+        if self.detail:
+            detail = theme.truncate(self.detail, width - theme.px(80))
             draw_centred(surface, theme, detail, height // 2 + theme.px(24), TEXT, theme.palette.faint)
         draw_footer(surface, theme, self.keys())
 
@@ -143,15 +155,15 @@ def when_ready(app: AppContext, action: Callable[[], None]) -> None:
 
     def finish() -> None:
         if warmup.problem:
-            app.push(MessageScreen(app, "The engine does not start", warmup.problem))
+            app.push(MessageScreen(app, _("The engine cannot start"), warmup.problem))
         else:
             action()
 
-    detail = "It is compiled once on this machine, which takes some seconds"
+    detail = _("It is compiled once on this computer, which takes a few seconds")
     app.push(
         WaitingScreen(
             app,
-            "Starting the engine",
+            _("Starting the engine"),
             lambda: warmup.ready or bool(warmup.problem),
             finish,
             detail=detail,
@@ -167,12 +179,12 @@ def open_when_ready(app: AppContext, make: Callable[[], Screen]) -> None:
 
 def open_safely(app: AppContext, make: Callable[[], Screen]) -> None:
     """Open a screen; an error that the user can do something about is shown as a message."""
-    from racer_env.errors import RacerError
+    from racer_env.errors import RacerError, in_one_line
 
     try:
         app.push(make())
     except (RacerError, OSError) as error:
-        app.push(MessageScreen(app, "That did not work", str(error)))
+        app.push(MessageScreen(app, _("Could not open"), in_one_line(error)))
 
 
 def open_in_background(
@@ -201,27 +213,56 @@ def open_in_background(
 
 
 def open_race(app: AppContext, setup: RaceSetup, then: Callable[[Drive], None]) -> None:
-    """Open a race: at once, or in the background if its cars are on a bridge. Errors are shown as a message."""
+    """Open a race: at once, or in the background if its cars are on a bridge or its circuit is a file.
+
+    Errors are shown as a message.
+    """
     when_ready(app, lambda: _open_race(app, setup, then))
 
 
 def _open_race(app: AppContext, setup: RaceSetup, then: Callable[[Drive], None]) -> None:
-    from racer_env.errors import RacerError
+    from racer_env.errors import RacerError, in_one_line
     from racer_viewer.modes.drive import open_drive
 
     if setup.bridge is not None:
         _connect(app, setup, setup.bridge.url, then)
         return
-    try:
+
+    def finish(opened: Callable[[], Drive]) -> None:
+        try:
+            drive = opened()
+        except (RacerError, OSError) as error:
+            app.push(MessageScreen(app, _("Could not open"), in_one_line(error)))
+        else:
+            then(drive)
+
+    if not setup.circuit.lower().endswith(".json"):
+        finish(lambda: open_drive(setup))
+        return
+
+    def open_with_ground() -> Drive:
+        from racer_viewer.render.ground import ground_plan
+
         drive = open_drive(setup)
-    except (RacerError, OSError) as error:
-        app.push(MessageScreen(app, "That did not work", str(error)))
-    else:
-        then(drive)
+        ground_plan(drive.first.snapshot.track)
+        return drive
+
+    task = BackgroundTask(open_with_ground, "racer-circuit")
+    app.push(
+        WaitingScreen(
+            app,
+            _("Preparing the circuit"),
+            lambda: task.done,
+            lambda: finish(task.result),
+            cancel=lambda: task.cancel(lambda drive: drive.close()),
+            delay=SHORT_WAIT,
+        )
+    )
 
 
 def _connect(app: AppContext, setup: RaceSetup, url: str, then: Callable[[Drive], None]) -> None:
     """Connect to a server; Esc cancels, and a failure can be retried."""
+    from racer_env.errors import in_one_line
     from racer_viewer.modes.drive import open_drive
 
     task = BackgroundTask(lambda: open_drive(setup), "racer-connect")
@@ -230,7 +271,7 @@ def _connect(app: AppContext, setup: RaceSetup, url: str, then: Callable[[Drive]
         try:
             drive = task.result()
         except Exception as error:  # a server may cause any kind
-            _show_refusal(app, str(error) or type(error).__name__, retry)
+            _show_refusal(app, in_one_line(error) or type(error).__name__, retry)
         else:
             then(drive)
 
@@ -241,7 +282,7 @@ def _connect(app: AppContext, setup: RaceSetup, url: str, then: Callable[[Drive]
     app.push(
         WaitingScreen(
             app,
-            "Connecting",
+            _("Connecting"),
             lambda: task.done,
             finish,
             cancel=lambda: task.cancel(lambda drive: drive.close()),
@@ -251,6 +292,6 @@ def _connect(app: AppContext, setup: RaceSetup, url: str, then: Callable[[Drive]
 
 
 def _show_refusal(app: AppContext, problem: str, retry: Callable[[], None]) -> None:
-    title = "No connection" if "cannot connect" in problem else "The server refused"
-    items = [Button("Try again", on_press=retry), Button("Back", on_press=app.pop)]
+    title = _("No connection") if "cannot connect" in problem else _("The server refused")
+    items = [Button(_("Try again"), on_press=retry), Button(_("Back"), on_press=app.pop)]
     app.push(MessageScreen(app, title, problem, items))

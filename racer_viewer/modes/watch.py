@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from racer_env.errors import in_one_line
 from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.modes.circuits import fixed_circuits
 from racer_viewer.modes.controls import NORMAL, SPEED_NAMES, SteeringInput
@@ -31,6 +32,8 @@ from racer_viewer.modes.race_view import LiveRace, RaceView, save_to_replays
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
+from racer_viewer.render.explanations import PANEL_EXPLANATIONS, Explanation
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Choice, Item, toggle
 from racer_viewer.ui.paint import ColouredWords
@@ -43,11 +46,11 @@ if TYPE_CHECKING:
 MAX_CARS = 8
 TABLE_INTERVAL = 15
 """Interval between two updates of the running episodes in the table [window ticks]."""
-SKIPPED, LEFT, RUNNING = "skipped", "left", "running"
+SKIPPED, LEFT, RUNNING = mark("skipped"), mark("left"), mark("running")
 """Endings of episodes that the user decides."""
 MIN_RATE = 0.9
 """Share of the chosen speed below which the speed reached is shown."""
-BAD_MODEL = "This model cannot be watched"
+BAD_MODEL = mark("This model cannot be watched")
 
 
 def open_watch(
@@ -60,7 +63,7 @@ def open_watch(
     try:
         entrants = entrants_of(models, app.theme.palette, stats)
     except (AgentError, OSError) as error:
-        app.push(MessageScreen(app, BAD_MODEL, str(error)))
+        app.push(MessageScreen(app, _(BAD_MODEL), in_one_line(error)))
         return
     _notify_of_problems(app, entrants)
     setup = RaceSetup(circuit, entrants, bridge=app.bridge, stochastic=stochastic)
@@ -134,34 +137,38 @@ class WatchScreen(Screen):
     def keys(self) -> Sequence[Key]:
         key = self.app.key_label
         return (
-            ("Esc", "menu"),
-            (key(Command.PAUSE), "resume" if self.playback.paused else "pause"),
-            (f"{key(Command.SLOWER)} {key(Command.FASTER)}", "speed"),
-            (key(Command.TICK), "one tick"),
-            (key(Command.NEXT_EPISODE), "next"),
-            (key(Command.WHEEL), "hand back" if self.at_wheel else "take the wheel"),
-            (key(Command.VARIATION), "deterministic" if self.stochastic else "stochastic"),
-            *([(key(Command.NEXT_CAR), "next car")] if len(self.setup.entrants) > 1 else []),
-            (f"{key(Command.PREVIOUS_CIRCUIT)} {key(Command.NEXT_CIRCUIT)}", "circuit"),
-            (key(Command.KEEP), "save replay"),
-            (key(Command.EPISODES), "episodes"),
+            ("Esc", _("menu")),
+            (key(Command.PAUSE), _("resume") if self.playback.paused else _("pause")),
+            (f"{key(Command.SLOWER)} {key(Command.FASTER)}", _("speed")),
+            (key(Command.TICK), _("one tick")),
+            (key(Command.NEXT_EPISODE), _("next")),
+            (key(Command.WHEEL), _("hand back") if self.at_wheel else _("take over")),
+            (key(Command.VARIATION), _("deterministic") if self.stochastic else _("stochastic")),
+            *([(key(Command.NEXT_CAR), _("next car"))] if len(self.setup.entrants) > 1 else []),
+            (f"{key(Command.PREVIOUS_CIRCUIT)} {key(Command.NEXT_CIRCUIT)}", _("circuit")),
+            (key(Command.KEEP), _("save replay")),
+            (key(Command.EPISODES), _("episodes")),
             *self.view.keys(),
         )
 
     def status(self) -> ColouredWords:
         """Return the left part of the status line."""
         palette, playback = self.app.theme.palette, self.playback
-        driver = f"You drive {self.driver}'s car" if self.at_wheel else f"{self.driver} drives"
+        driver = (
+            _("You drive {driver}'s car").format(driver=self.driver)
+            if self.at_wheel
+            else _("{driver} drives").format(driver=self.driver)
+        )
         speed = playback.name
         if not playback.paused and self._rate.share < MIN_RATE and playback.speed > 1.0:
-            speed += f" (here about {playback.speed * self._rate.share:.1f}×)"
+            speed += _(" (here about {speed:.1f}×)").format(speed=playback.speed * self._rate.share)
         circuit = self.view.after.track.circuit
         return (
             (driver, palette.accent if self.at_wheel else palette.text),
-            ("paused" if playback.paused else speed, palette.accent if playback.paused else palette.text),
+            (_("paused") if playback.paused else speed, palette.accent if playback.paused else palette.text),
             (circuit.name if circuit else "", palette.faint),
-            (f"episode {self.number}", palette.faint),
-            ("stochastic" if self.stochastic else "deterministic", palette.faint),
+            (_("episode {number}").format(number=self.number), palette.faint),
+            (_("stochastic") if self.stochastic else _("deterministic"), palette.faint),
         )
 
     def handle(self, intent: Intent) -> None:
@@ -217,7 +224,7 @@ class WatchScreen(Screen):
         self.live.drive.send(TakeWheel(on))
         if on:
             self.playback.paused, self.playback.chosen = False, NORMAL
-        self.app.notify("You drive" if on else f"{self.driver} drives on")
+        self.app.notify(_("You drive") if on else _("{driver} drives on").format(driver=self.driver))
 
     def set_stochastic(self, on: bool) -> None:
         """Let agents sample their actions, or use the mean actions."""
@@ -229,7 +236,7 @@ class WatchScreen(Screen):
         """Start the next episodes anywhere on the circuit, or on the start line."""
         bridge = self.live.tick.bridge
         if on and bridge is not None and not bridge.telemetry:
-            self.app.notify("This server starts episodes on the start line only")
+            self.app.notify(_("This server starts episodes on the start line only"))
             return
         self.anywhere = on
         self.live.drive.send(SetStart(ANYWHERE if on else START_LINE))
@@ -258,12 +265,12 @@ class WatchScreen(Screen):
     def join(self, path: Path) -> None:
         """Add a model to the race."""
         if len(self.setup.entrants) >= MAX_CARS:
-            self.app.notify(f"At most {MAX_CARS} cars can race")
+            self.app.notify(_("At most {limit} cars can race").format(limit=MAX_CARS))
             return
         try:
             agent = load_agent(path)
         except (AgentError, OSError) as error:
-            self.app.push(MessageScreen(self.app, BAD_MODEL, str(error)))
+            self.app.push(MessageScreen(self.app, _(BAD_MODEL), in_one_line(error)))
             return
         others, palette = self.setup.entrants, self.app.theme.palette
         colour = palette.cars[(len(others) - 1) % len(palette.cars)]
@@ -278,13 +285,17 @@ class WatchScreen(Screen):
         running = [watched_episode(state, self.number, RUNNING) for state in self.live.tick.episodes if state.ticks]
         return [*self.episodes, *running]
 
+    def explanations(self) -> Sequence[Explanation]:
+        table = (PANEL_EXPLANATIONS["episodes"],) if "episodes" in self.view.shown_overlays else ()
+        return (*table, *super().explanations())
+
     def draw_ahead(self) -> bool:
         return self.view.draw_ahead()
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         status = self.status()
         self.live.draw(surface, share, self.keys(), status)
-        if self.app.top is self and "episodes" in self.app.settings.overlays:
+        if self.app.top is self and "episodes" in self.view.shown_overlays:
             top = self.live.reserved_height(status)
             table = self.table.draw(surface, self.app.theme, self.episodes, self.running, top)
             camera = self.view.camera
@@ -331,9 +342,13 @@ class WatchScreen(Screen):
     def _announce_stochastic(self, on: bool) -> None:
         fixed = [each.name for each in self.setup.entrants if each.agent is not None and not each.agent.noise_shape]
         if on and fixed:
-            self.app.notify(f"{', '.join(fixed)}: this kind of model always acts deterministically")
+            self.app.notify(
+                _("{names}: this kind of model always acts deterministically").format(names=", ".join(fixed))
+            )
         else:
-            self.app.notify("Stochastic: actions are sampled, as in training" if on else "Deterministic: mean actions")
+            self.app.notify(
+                _("Stochastic: actions are sampled, as in training") if on else _("Deterministic: mean actions")
+            )
 
 
 class _Rate:
@@ -363,13 +378,13 @@ class WatchMenu(Screen):
         self._circuits = list(names)
         self._here = self._circuits.index(here)
         self._circuit = Choice(
-            "Circuit",
-            "All cars start there when you resume",
+            _("Circuit"),
+            _("All cars start there when you resume"),
             options=list(names.values()),
             chosen=self._here,
         )
         drivers = ", ".join(entrant.name for entrant in watch.setup.entrants)
-        super().__init__(app, ListView("Watch", self._items(app, watch), subtitle=drivers, darkness=150))
+        super().__init__(app, ListView(_("Watch"), self._items(app, watch), subtitle=drivers, darkness=150))
 
     def back(self) -> None:
         """Resume, on another circuit if one was chosen."""
@@ -378,29 +393,29 @@ class WatchMenu(Screen):
             self._watch.go_to(self._circuits[self._circuit.chosen])
 
     def _items(self, app: AppContext, watch: WatchScreen) -> list[Item]:
-        wheel = "Hand back the wheel" if watch.at_wheel else "Take the wheel"
+        wheel = _("Hand back") if watch.at_wheel else _("Take over")
         return [
-            Button("Resume", on_press=self.back),
-            Button(wheel, "The agent drives on from wherever you leave the car", on_press=self._switch_driver),
-            Button("Next episode", on_press=self._next),
-            Choice("Speed", options=SPEED_NAMES, chosen=watch.playback.chosen, on_change=self._change_speed),
+            Button(_("Resume"), on_press=self.back),
+            Button(wheel, _("The agent continues from where you leave the car"), on_press=self._switch_driver),
+            Button(_("Next episode"), on_press=self._next),
+            Choice(_("Speed"), options=SPEED_NAMES, chosen=watch.playback.chosen, on_change=self._change_speed),
             self._circuit,
             Choice(
-                "Actions",
-                "Stochastic actions are sampled, as in training",
-                options=("deterministic", "stochastic"),
+                _("Actions"),
+                _("Stochastic actions are sampled, as in training"),
+                options=(_("deterministic"), _("stochastic")),
                 chosen=int(watch.stochastic),
                 on_change=lambda number: watch.set_stochastic(bool(number)),
             ),
             toggle(
-                "Start anywhere",
+                _("Start anywhere"),
                 watch.anywhere,
                 watch.start_anywhere,
-                "The next episodes start anywhere on the circuit",
+                _("The next episodes start anywhere on the circuit"),
             ),
-            Button("Episodes", "Watch one again, or save it", on_press=self._list_episodes),
-            Button("Settings", on_press=lambda: app.push(SettingsScreen(app))),
-            Button("Leave", on_press=self._leave),
+            Button(_("Episodes"), _("Watch an episode again or save it"), on_press=self._list_episodes),
+            Button(_("Settings"), on_press=lambda: app.push(SettingsScreen(app))),
+            Button(_("Leave"), on_press=self._leave),
         ]
 
     def _change_speed(self, number: int) -> None:

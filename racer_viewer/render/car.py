@@ -81,14 +81,14 @@ _CASTING: Floats = np.array([*_FLOOR, *_HULL, *_FRONT_WING, *_REAR_WING])
 _CASTING_COUNTS = [len(shape) for shape in (_FLOOR, _HULL, _FRONT_WING, _REAR_WING)]
 """Corner counts of the shapes that cast a shadow, besides the wheels."""
 _SHADOW_OFFSET = (0.32, -0.30)
-"""Shadow offset in track coordinates [units]."""
+"""Shadow offset to the right and upwards in the picture [units]."""
 REACH = 2.7
 """Distance from the centre to the outermost point, including the shadow [units before enlarging]."""
 BRAKING = 0.1
 """Brake position from which the brake light is on."""
 
-ENLARGED = 1.5
-"""Enlargement factor of drawn cars, to be visible on wide roads."""
+ENLARGED = 2.2
+"""Enlargement factor of drawn cars, to be visible on roads that are 20 times as wide as a car."""
 GHOST_OPACITY = 115
 """Opacity of a ghost, of 255."""
 _FINE_SMOOTHING, _SMOOTHING, _LARGE = 3, 2, 90
@@ -137,10 +137,10 @@ def car_shadow(pose: Pose) -> pygame.Surface:
 
 
 class CarSprite:
-    """Exact drawing of single cars. `scale` is that of the track [px per unit]."""
+    """Exact drawing of single cars. `scale` is that of the track [px per unit], `turn` that of the view [rad]."""
 
-    def __init__(self, scale: float) -> None:
-        self._scale = scale * ENLARGED
+    def __init__(self, scale: float, turn: float = 0.0) -> None:
+        self._scale, self._turn = scale * ENLARGED, turn
 
     def draw(
         self,
@@ -152,7 +152,7 @@ class CarSprite:
     ) -> None:
         x, y = to_screen(car["x"], car["y"])
         braking = bool(car["brake"] > BRAKING)
-        pose = Pose(float(car["heading"]), wheel_angle(float(car["steer"])), braking, self._scale)
+        pose = Pose(float(car["heading"]) + self._turn, wheel_angle(float(car["steer"])), braking, self._scale)
         left, top = math.floor(x - pose.size / 2), math.floor(y - pose.size / 2)
         picture = car_picture(pose, colour, ghost, (x - pose.size / 2 - left, y - pose.size / 2 - top))
         surface.blit(picture, (left, top), special_flags=pygame.BLEND_PREMULTIPLIED)
@@ -278,7 +278,7 @@ class CarSprites:
         chosen = cars[seen]
         places = view.points_to_screen(np.stack([chosen["x"], chosen["y"]], axis=1)).tolist()
         turn = 2.0 * math.pi / headings
-        turns = (np.rint(chosen["heading"] / turn) % headings * turn).tolist()
+        turns = (np.rint((chosen["heading"] + view.turn) / turn) % headings * turn).tolist()
         wheels = (np.rint(chosen["steer"] * steers) / max(1, steers)).tolist()
         brakes = (chosen["brake"] > BRAKING).tolist()
         bodies: list[list[tuple[pygame.Surface, tuple[int, int]]]] = [[], [], []]
@@ -292,7 +292,7 @@ class CarSprites:
             surface.fblits(layer, pygame.BLEND_PREMULTIPLIED)
 
     def draw_followed(self, surface: pygame.Surface, view: View, car: Mapping[str, Any], look: CarStyle) -> None:
-        CarSprite(car_scale(view) / ENLARGED).draw(surface, view.to_screen, car, look.colour, look.ghost)
+        CarSprite(car_scale(view) / ENLARGED, view.turn).draw(surface, view.to_screen, car, look.colour, look.ghost)
 
     def _begin(self, scale: float) -> None:
         """Start a frame at this scale."""

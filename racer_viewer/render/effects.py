@@ -235,8 +235,8 @@ class Effects:
 
 
 def _limits(view: View, beyond: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the lower left and upper right corner of the view, enlarged by a margin [units]."""
-    (left, bottom), (right, top) = view.to_world(0, view.size[1]), view.to_world(view.size[0], 0)
+    """Return the lower left and upper right corner of the area around the view, enlarged by a margin [units]."""
+    (left, bottom), (right, top) = view.bounds()
     return (left - beyond, bottom - beyond), (right + beyond, top + beyond)
 
 

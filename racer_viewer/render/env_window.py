@@ -14,7 +14,7 @@ from racer_viewer.clock import FixedStepClock
 from racer_viewer.render.overlays import Overlays
 from racer_viewer.render.scene import Scene
 from racer_viewer.snapshot import CarStyle, Snapshot
-from racer_viewer.ui.display import NoDisplayError, start_video
+from racer_viewer.ui.display import NoDisplayError, start_video, use_renderer
 from racer_viewer.ui.theme import Theme, fitting_scale
 
 SIZE = (960, 640)
@@ -89,6 +89,7 @@ class EnvScreen:
     def __init__(self) -> None:
         try:
             start_video()
+            use_renderer("software")
             self.window = pygame.Window(TITLE, SIZE)
             self.surface = self.window.get_surface()
         except (NoDisplayError, pygame.error) as error:

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 import pygame
@@ -36,6 +36,8 @@ SMOOTHING = 3
 """Supersampling factor of tiles."""
 MAX_TILES = 640
 """Maximum number of cached tiles, about 42 MB."""
+EVICTED = 16
+"""Part of a full cache that is evicted at once, as a divisor; finding the farthest tiles takes long."""
 TEXTURE = 4
 """Period of the finest texture [tiles]."""
 GRAIN = 5
@@ -68,12 +70,20 @@ class GroundPlan:
         return self._layers[piece]
 
 
+@lru_cache(maxsize=2)
+def ground_plan(track: Track) -> GroundPlan:
+    """Return the plan of a track. A thread can call it before the window needs it; a long track takes 0.2 s."""
+    plan = GroundPlan(track)
+    plan.layers(0.0)
+    return plan
+
+
 class Ground:
     """Ground of one track at `scale` pixels per unit. Pixel coordinates start at the track's origin and point down."""
 
     def __init__(self, track: Track, scale: float, plan: GroundPlan | None = None) -> None:
         self.track, self.scale = track, scale
-        self._plan = plan or GroundPlan(track)
+        self._plan = plan or ground_plan(track)
         self._tiles: dict[Place, pygame.Surface] = {}
         self.kept = MAX_TILES
         """Maximum number of cached tiles."""
@@ -101,10 +111,12 @@ class Ground:
         return tile
 
     def keep(self, place: Place, tile: pygame.Surface) -> None:
-        """Cache a tile, evicting the farthest one."""
-        column, row = place
-        while len(self._tiles) >= self.kept:
-            del self._tiles[max(self._tiles, key=lambda other: abs(other[0] - column) + abs(other[1] - row))]
+        """Cache a tile; if the cache is full, evict the farthest ones."""
+        if len(self._tiles) >= self.kept:
+            column, row = place
+            nearest_first = sorted(self._tiles, key=lambda other: abs(other[0] - column) + abs(other[1] - row))
+            for other in nearest_first[self.kept - self.kept // EVICTED :]:
+                del self._tiles[other]
         self._tiles[place] = tile
 
     def warm_up(self) -> None:

@@ -92,7 +92,7 @@ class NameTags:
         places = view.points_to_screen(np.stack([cars["x"], cars["y"]], axis=1))
         order = seen[np.argsort(np.hypot(*(places[seen] - places[focus]).T))][:MAX_NAMES]
         bodies = {
-            number: _body(places[number].tolist(), float(cars["heading"][number]), car_scale(view))
+            number: _body(places[number].tolist(), float(cars["heading"][number]) + view.turn, car_scale(view))
             for number in (*order.tolist(), focus)
         }
         taken, put = list(bodies.values()), []

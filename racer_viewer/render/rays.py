@@ -43,7 +43,7 @@ class RayFan:
 
     def draw(self, surface: pygame.Surface, view: View, car: Mapping[str, Any]) -> None:
         start = view.to_screen(float(car["x"]), float(car["y"]))
-        lengths, angles = np.asarray(car["rays"]), car["heading"] + RAY_ANGLES
+        lengths, angles = np.asarray(car["rays"]), car["heading"] + view.turn + RAY_ANGLES
         directions = np.stack([np.cos(angles), -np.sin(angles)], axis=1)
         ends = (start + directions * (lengths * view.scale)[:, None]).tolist()
         colours = _ray_colours(lengths)

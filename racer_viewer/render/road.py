@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from racer_env.engine import Track
 from racer_env.engine.car import SHOULDER_WIDTH
+from racer_env.engine.starts import GRID_BOXES, GRID_FIRST, GRID_OFFSET, GRID_SPACING
 from racer_env.engine.walls import curvatures
 
 Floats = NDArray[np.float64]
@@ -221,9 +222,8 @@ WORN_WIDTHS = (10.0, 7.4, 5.4, 3.6, 2.0)
 PATCH_SPACING, PATCH_LENGTHS, PATCH_WIDTHS, PATCH_POINTS = 70.0, (8.0, 26.0), (0.16, 0.4), 7
 """Spacing and lengths of repaired patches [units], widths as shares of the road, and points along each side."""
 CHEQUER_SIZE, CHEQUER_ROWS = 1.25, 4
-GRID_ROWS, GRID_SPACING, GRID_FIRST, GRID_BOX, GRID_LINE = 8, 11.0, 7.0, (4.4, 3.6), 0.4
-"""Starting grid: number of boxes, spacing, distance of the first from the line, length and half-width, line width
-[units]."""
+GRID_BOX, GRID_LINE = (6.0, 3.8), 0.4
+"""Boxes of the starting grid: length and half-width, line width [units]."""
 
 
 def layers(course: Course) -> list[Layer]:
@@ -356,13 +356,14 @@ def _grid(course: Course) -> Layer:
         ((0.0, -half), (-length, GRID_LINE - half)),
     )
     corners = []
-    for row in range(GRID_ROWS):
+    for row in range(GRID_BOXES):
         place = -1 - round((GRID_FIRST + row * GRID_SPACING) / course.piece)
         first, second = (side.edge[place] for side in course.sides)
         across = (second - first) / np.hypot(*(second - first))
         ahead = np.array([-across[1], across[0]])
         ahead *= np.sign(ahead @ (math.cos(course.heading), math.sin(course.heading)))
-        front = first + (second - first) * (0.3 + 0.4 * (row % 2))
+        left = np.array([-ahead[1], ahead[0]]) * np.hypot(*(second - first)) / 2.0
+        front = (first + second) / 2.0 + left * (GRID_OFFSET if row % 2 == 0 else -GRID_OFFSET)
         for (x0, y0), (x1, y1) in strokes:
             corners.append([front + ahead * x + across * y for x, y in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))])
     return np.array(corners), [GRID_PAINT] * len(corners)

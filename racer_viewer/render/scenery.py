@@ -45,8 +45,10 @@ _TREE_RADIUS, _TREE_REACH = 120.0, 2.1
 """Radius of the master pictures of trees [px], and distance from centre to edge in radii."""
 SURROUNDINGS = 300.0
 """Distance from the track up to which there are trees [units]."""
-_MASK_SCALE, _FREE = 0.5, (255, 255, 255)
-"""Scale of the mask of tree-free areas [px per unit], and its colour there."""
+_MASK_SCALE, _MASK_SIZE, _FREE = 0.5, 2**22, (255, 255, 255)
+"""Largest scale of the mask of tree-free areas [px per unit], its maximum size [px], and its colour there."""
+_BLOCK = 64
+"""Cells along the side of a block, in which trees grow when a part of it is drawn first."""
 _HASHES = (4, 5, 6, 7)
 """Hash seeds: presence of a tree, its position in the square (two), and its kind."""
 _TABLE = 64
@@ -82,7 +84,7 @@ _wood_noise = PlaneNoise(_SLOW, seed=2)
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Trees sorted from back to front. kind: index of each sprite."""
+    """Trees. kind: index of each sprite."""
 
     x: Floats
     y: Floats
@@ -90,46 +92,68 @@ class Trees:
 
 
 class Woods:
-    """Trees around a course, everywhere but on it and close to it."""
+    """Trees around a course, everywhere but on it and close to it. They grow in blocks, when a tile shows one first."""
 
     def __init__(self, course: Course) -> None:
         lines = np.concatenate([side.wall for side in course.sides])
         self._low, self._high = lines.min(axis=0) - SURROUNDINGS, lines.max(axis=0) + SURROUNDINGS
-        self._all = self._grown(self._kept_free(course))
+        self._scale = min(_MASK_SCALE, math.sqrt(_MASK_SIZE / float((self._high - self._low).prod())))
+        self._free = self._kept_free(course)
+        first, last = np.floor(self._low / CELL).astype(int), np.floor(self._high / CELL).astype(int)
+        self._columns, self._rows = (range(low, high) for low, high in zip(first.tolist(), last.tolist(), strict=True))
+        self._blocks: dict[tuple[int, int], Trees] = {}
 
     def trees(self, left: float, bottom: float, right: float, top: float) -> Trees:
-        """Return all trees visible in a rectangle, including their shadows."""
+        """Return all trees visible in a rectangle, including their shadows, from back to front."""
         reach = 3.0 * max(TREE_SIZES)
-        x, y, kind = self._all.x, self._all.y, self._all.kind
-        near = (x > left - reach) & (x < right + reach) & (y > bottom - reach) & (y < top + reach)
+        left, bottom, right, top = left - reach, bottom - reach, right + reach, top + reach
+        columns = _blocks_between(max(left, self._low[0]), min(right, self._high[0]))
+        rows = _blocks_between(max(bottom, self._low[1]), min(top, self._high[1]))
+        found = [self._block(column, row) for column in columns for row in rows] or [_NO_TREES]
+        x, y, kind = (np.concatenate([getattr(each, name) for each in found]) for name in ("x", "y", "kind"))
+        near = np.flatnonzero((x > left) & (x < right) & (y > bottom) & (y < top))
+        near = near[np.argsort(-y[near])]
         return Trees(x[near], y[near], kind[near])
 
     def _kept_free(self, course: Course) -> NDArray[np.bool_]:
         """Return the mask of squares without trees, from the lower left."""
-        width, height = np.ceil((self._high - self._low) * _MASK_SCALE).astype(int).tolist()
+        width, height = np.ceil((self._high - self._low) * self._scale).astype(int).tolist()
         mask = pygame.Surface((width + 1, height + 1), depth=32)
-        walls = [(side.wall - self._low) * _MASK_SCALE for side in course.sides]
+        walls = [(side.wall - self._low) * self._scale for side in course.sides]
         for start in range(0, len(walls[0]) - 1, 2):
             first, second = (wall[start : start + 3] for wall in walls)
             pygame.draw.polygon(mask, _FREE, [*first.tolist(), *second[::-1].tolist()])
             for place in (first[0], second[0]):
-                pygame.draw.circle(mask, _FREE, place.tolist(), (CLEARING + max(TREE_SIZES)) * _MASK_SCALE)
+                pygame.draw.circle(mask, _FREE, place.tolist(), (CLEARING + max(TREE_SIZES)) * self._scale)
         return np.asarray(pygame.surfarray.array2d(mask) != 0)
 
-    def _grown(self, free: NDArray[np.bool_]) -> Trees:
+    def _block(self, column: int, row: int) -> Trees:
+        if (column, row) not in self._blocks:
+            self._blocks[column, row] = self._grown(column, row)
+        return self._blocks[column, row]
+
+    def _grown(self, column: int, row: int) -> Trees:
         columns, rows = (
-            np.arange(math.floor(low / CELL), math.floor(high / CELL))
-            for low, high in zip(self._low, self._high, strict=True)
+            np.arange(max(cells.start, number * _BLOCK), min(cells.stop, (number + 1) * _BLOCK))
+            for cells, number in ((self._columns, column), (self._rows, row))
         )
         i, j = (each.ravel() for each in np.meshgrid(columns, rows, indexing="ij"))
         chance, dx, dy, kind = (_hashed(i, j, number) for number in _HASHES)
         x, y = (i + 0.1 + 0.8 * dx) * CELL, (j + 0.1 + 0.8 * dy) * CELL
         density = np.clip((_wood_noise(x, y) - WOODS) * 5.0, LONE_TREE_SHARE, 0.75)
-        squares = (((each - low) * _MASK_SCALE).astype(int) for each, low in zip((x, y), self._low, strict=True))
-        column, row = (np.clip(each, 0, size - 1) for each, size in zip(squares, free.shape, strict=True))
-        there = np.flatnonzero((chance < density) & ~free[column, row])
-        there = there[np.argsort(-y[there])]
+        squares = (((each - low) * self._scale).astype(int) for each, low in zip((x, y), self._low, strict=True))
+        across, up = (np.clip(each, 0, size - 1) for each, size in zip(squares, self._free.shape, strict=True))
+        there = np.flatnonzero((chance < density) & ~self._free[across, up])
         return Trees(x[there], y[there], (kind[there] * len(TREE_SIZES) * TREE_SHAPES).astype(np.intp))
+
+
+_NO_TREES = Trees(np.empty(0), np.empty(0), np.empty(0, np.intp))
+
+
+def _blocks_between(low: float, high: float) -> range:
+    """Return the numbers of the blocks that hold the cells between two coordinates."""
+    size = _BLOCK * CELL
+    return range(math.floor(low / size), math.floor(high / size) + 1)
 
 
 def _hashed(i: NDArray[np.intp], j: NDArray[np.intp], number: int) -> Floats:

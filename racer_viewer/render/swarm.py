@@ -9,15 +9,16 @@ import numpy as np
 import pygame
 from numpy.typing import NDArray
 
-from racer_env.engine import CAR, TICKS_PER_SECOND, Track
+from racer_env.engine import CAR, Track
 from racer_viewer.render.camera import REFERENCE_HEIGHT, Camera, Mode, View
 from racer_viewer.render.car import CAR_LENGTH, ENLARGED
 from racer_viewer.render.swarm_backdrop import HALF_LIFE, Heat, SwarmBackdrop
 from racer_viewer.render.swarm_legend import Legend, heat_colours, quality_colours, shades_of
-from racer_viewer.render.swarm_motion import RECENT, TRAIL, Stretch, SwarmMotion
+from racer_viewer.render.swarm_motion import TRAIL, Stretch, SwarmMotion
 from racer_viewer.render.swarm_sprites import Darts, Marks, TrailRenderer, ring_picture
 from racer_viewer.run_history import Swarm
 from racer_viewer.snapshot import CarStyle, Snapshot
+from racer_viewer.translation import _
 from racer_viewer.ui.theme import Theme
 
 CAR_LENGTHS = ((16, 17.0), (64, 14.0), (256, 11.0))
@@ -191,9 +192,16 @@ class SwarmScene:
         area = pygame.Rect(insets.left, insets.top, width - insets.left - insets.right,
                            height - insets.top - insets.bottom)  # fmt: skip
         there = len(self.motion.cars)
-        cars = f"{here} of {there} cars" if here < there else f"{there} cars" if there else "no cars to see"
-        crashes = f"{self.motion.crashes(number)} crashes in {RECENT // TICKS_PER_SECOND} s" if there else ""
-        self._legend.draw(surface, view, area, road, cars, crashes)
+        cars = (
+            _("{here} of {there} cars").format(here=here, there=there)
+            if here < there
+            else _("{there} cars").format(there=there)
+            if there
+            else _("no cars")
+        )
+        stopped = _("{count} stopped").format(count=self.motion.crashes(number)) if there else ""
+        at_walls = _("{count} at walls").format(count=self.motion.at_walls(number)) if there else ""
+        self._legend.draw(surface, view, area, road, cars, stopped, at_walls)
 
     def view_of(self, track: Track, size: tuple[int, int]) -> View:
         self.camera.tick(Snapshot(track, np.zeros(1, CAR), (CarStyle("", (0, 0, 0)),)))

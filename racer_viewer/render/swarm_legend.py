@@ -9,6 +9,7 @@ import pygame
 from numpy.typing import NDArray
 
 from racer_viewer.render.camera import View
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.theme import COLOUR_BLIND, MARGIN, TEXT_SMALL, Palette, Theme
 
 SHADES = 32
@@ -86,7 +87,7 @@ EDGE, GAP = 9, 7
 """Padding and gap at scale 1 [px]."""
 WIDTH_STEP = 12
 """Width increment of the plate, so that it does not move with every additional digit [px]."""
-WORSE, BETTER = "worse", "better"
+WORSE, BETTER = mark("worse"), mark("better")
 CLEAR = 8
 """Smallest distance between the plate and the road [px]."""
 PLACES = 9
@@ -102,7 +103,7 @@ class Legend:
     def __init__(self, theme: Theme, colours: NDArray[np.uint8], cross: pygame.Surface) -> None:
         self._theme, self._cross = theme, cross
         self._bar = _bar(colours, theme.px(BAR_HEIGHT))
-        self._words: tuple[str, str] = ("", "")
+        self._words: tuple[str, str, str] = ("", "", "")
         self._plates: list[pygame.Surface] = []
         self._key: tuple[object, ...] = ()
         self._chosen, self._place = 0, (0, 0)
@@ -114,11 +115,13 @@ class Legend:
         area: pygame.Rect,
         road: NDArray[np.float64],
         cars: str,
-        crashes: str = "",
+        stopped: str = "",
+        at_walls: str = "",
     ) -> pygame.Rect:
         """Draw the legend within an area and return its rectangle. road: (n, 2) positions of the circuit [units]."""
-        if (cars, crashes) != self._words or not self._plates:
-            self._words, self._plates = (cars, crashes), self._drawn(cars, crashes)
+        words = cars, stopped, at_walls
+        if words != self._words or not self._plates:
+            self._words, self._plates = words, self._drawn(*words)
         key = view, tuple(area), id(road), *(plate.get_size() for plate in self._plates)
         if key != self._key:
             self._key = key
@@ -133,15 +136,16 @@ class Legend:
         self._chosen = min(range(len(found)), key=lambda number: found[number][0])
         self._place = found[self._chosen][1]
 
-    def _drawn(self, cars: str, crashes: str) -> list[pygame.Surface]:
+    def _drawn(self, cars: str, stopped: str, at_walls: str) -> list[pygame.Surface]:
         """Return a wide and a narrow plate: the colour scale, and below it the counts."""
         theme, faint = self._theme, self._theme.palette.faint
-        worse, better = theme.text(WORSE, TEXT_SMALL, faint), theme.text(BETTER, TEXT_SMALL, faint)
+        worse, better = theme.text(_(WORSE), TEXT_SMALL, faint), theme.text(_(BETTER), TEXT_SMALL, faint)
         bar = pygame.transform.smoothscale(self._bar, (theme.px(BAR_WIDTH), self._bar.get_height()))
         short = pygame.transform.smoothscale(self._bar, (theme.px(SHORT_BAR_WIDTH), self._bar.get_height()))
         counted = [theme.text(cars, TEXT_SMALL)]
-        ended = [self._cross, theme.text(crashes, TEXT_SMALL, faint)] if crashes else []
-        rows = [[worse, bar, better], counted + ended], [[short], counted, ended]
+        ended = [self._cross, theme.text(stopped, TEXT_SMALL, faint)] if stopped else []
+        touching = [theme.text(at_walls, TEXT_SMALL, faint)] if at_walls else []
+        rows = [[worse, bar, better], counted + ended + touching], [[short], counted, ended, touching]
         return [self._stacked([row for row in layout if row], theme.px(GAP)) for layout in rows]
 
     def _stacked(self, rows: list[list[pygame.Surface]], gap: int) -> pygame.Surface:

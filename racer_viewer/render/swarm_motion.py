@@ -126,6 +126,10 @@ class SwarmMotion:
             self._crashes.popleft()
         return sum(int(counts[number]) for _, counts in self._crashes if number < len(counts))
 
+    def at_walls(self, number: int) -> int:
+        """Return the number of cars on a circuit that touch a wall now."""
+        return int(((self.cars["track"] == number) & (self.cars["wall_contact"] != 0)).sum())
+
     def mark_ages(self) -> Floats:
         """Return the ages of the marks, 0 to 1, by time and by how soon each is replaced."""
         by_time = (self._now - self.marks[:, 3]) / MARK_LIFE

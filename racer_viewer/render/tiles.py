@@ -15,7 +15,7 @@ import pygame
 
 from racer_env.engine import Track
 from racer_viewer.render.camera import REST_SCALE, View
-from racer_viewer.render.ground import MAX_TILES, TILE, Ground, GroundPlan, Place
+from racer_viewer.render.ground import MAX_TILES, TILE, Ground, GroundPlan, Place, ground_plan
 from racer_viewer.render.scenery import GRASS
 
 FINEST, RATIO = 4, math.sqrt(2.0)
@@ -59,8 +59,8 @@ class _Span(NamedTuple):
         return self.to_end - self.to_first
 
 
-class _Cover(NamedTuple):
-    """Tiles of one level that a view needs, and those not drawn yet."""
+class Cover(NamedTuple):
+    """Tiles of level `number` that a view needs, and those not drawn yet."""
 
     number: int
     x: _Span
@@ -78,11 +78,13 @@ class GroundLevels:
 
     def __init__(self, track: Track, base: float = REST_SCALE, plan: GroundPlan | None = None) -> None:
         self.track, self.base = track, base
-        self.plan = plan or GroundPlan(track)
+        self.plan = plan or ground_plan(track)
         self.levels: dict[int, Ground] = {}
         self._stand_ins: dict[tuple[int, Place], pygame.Surface] = {}
         self._overview, self._overview_level, self._overview_place = self._drawn_overview()
         self.shown_level: int | None = None
+        self.complete = False
+        """True if no tile was missing in the last frame."""
         self._source = self._scaled = pygame.Surface((1, 1), depth=32)
         self._last: tuple[object, ...] = ()
         self._drew_ahead = False
@@ -92,6 +94,15 @@ class GroundLevels:
 
     def draw(self, surface: pygame.Surface, view: View, patient: bool = False) -> None:
         """Cover a surface. patient: draw every missing tile now."""
+        self._make_room(view.size)
+        self._compose(surface, self.cover(view, patient), view)
+
+    def cover(self, view: View, patient: bool = False, finest: int = FINEST) -> Cover:
+        """Return the tiles to show in a new frame, after drawing some missing ones.
+
+        patient: draw every missing tile now.
+        finest: finest level that may stand in while tiles of the right one are missing.
+        """
         self._motion = view.x - self._middle[0], view.y - self._middle[1]
         self._middle = view.x, view.y
         right = fitting_level(view.scale, self.base)
@@ -99,17 +110,21 @@ class GroundLevels:
             self.shown_level = right
             for number in (right, right - 1, right - COARSER, right - 1 - COARSER):
                 self._level(number).warm_up()
-        self._make_room(view.size)
         cover = self._cover(right, view)
         if patient:
             for place in cover.missing:
                 self._level(right).tile(place)
             cover = cover._replace(missing=[])
         elif cover.missing:
-            cover = self._best(cover, view)
-        self.shown_level = cover.number
+            cover = self._best(cover, view, finest)
+        self.shown_level, self.complete = cover.number, not cover.missing
         self._drew_ahead = False
-        self._compose(surface, cover, view)
+        return cover
+
+    def pictures(self, cover: Cover) -> list[pygame.Surface]:
+        """Return the pictures of the places of a cover: tiles, or coarser pictures that stand in for them."""
+        tiles = self._level(cover.number).tiles
+        return [tiles.get(place) or self._stand_in(cover.number, place) for place in cover.places]
 
     def draw_ahead(self, view: View) -> bool:
         """Draw a part of what the view lacks, then of what it will need next; return False if all is ready.
@@ -135,29 +150,29 @@ class GroundLevels:
             self.levels[number] = Ground(self.track, level_scale(number, self.base), self.plan)
         return self.levels[number]
 
-    def _cover(self, number: int, view: View) -> _Cover:
+    def _cover(self, number: int, view: View) -> Cover:
         level = self._level(number)
         x, y = _spans(view, level.scale)
         places = level.places((x.length, y.length), x.first, y.first)
         level.kept = max(MAX_TILES, 2 * len(places))
-        return _Cover(number, x, y, places, [place for place in places if place not in level.tiles])
+        return Cover(number, x, y, places, [place for place in places if place not in level.tiles])
 
-    def _best(self, right: _Cover, view: View) -> _Cover:
+    def _best(self, right: Cover, view: View, finest: int) -> Cover:
         """Return the right level, or the level shown last while fewer of its tiles are missing."""
         best, shown = right, self.shown_level or 0
-        if shown != right.number and 1.0 / BRIDGED < view.scale / level_scale(shown, self.base) < BRIDGED:
+        if right.number != shown <= finest and 1.0 / BRIDGED < view.scale / level_scale(shown, self.base) < BRIDGED:
             last = self._cover(shown, view)
             best = last if len(last.missing) < len(right.missing) else right
         if best.missing and not self._drew_ahead:
             self._add_to(best, view)
         return best
 
-    def _add_to(self, cover: _Cover, view: View) -> None:
+    def _add_to(self, cover: Cover, view: View) -> None:
         """Draw some missing tiles, starting with those that can stand in for others."""
         if not self._add_coarse(cover, (view.x, view.y)):
             self._work_on(cover.number, cover.missing, (view.x, view.y))
 
-    def _add_coarse(self, cover: _Cover, goal: tuple[float, float]) -> bool:
+    def _add_coarse(self, cover: Cover, goal: tuple[float, float]) -> bool:
         """Draw a tile that can stand in for missing ones; return False if all have one."""
         coarse = cover.number - COARSER
         if coarse <= self._overview_level:
@@ -196,7 +211,7 @@ class GroundLevels:
         self._level(number).tile(place)
         return EFFORT
 
-    def _compose(self, surface: pygame.Surface, cover: _Cover, view: View) -> None:
+    def _compose(self, surface: pygame.Surface, cover: Cover, view: View) -> None:
         x, y = cover.x, cover.y
         if _same(view.scale, level_scale(cover.number, self.base)):
             self._put_tiles(surface, cover, x.first - x.to_first, y.first - y.to_first)
@@ -223,17 +238,9 @@ class GroundLevels:
             self._source = pygame.Surface((math.ceil(width * BRIDGED), math.ceil(height * BRIDGED)), depth=32)
             _warm_up_scaling(self._source, self._scaled)
 
-    def _put_tiles(self, target: pygame.Surface, cover: _Cover, left: int, top: int) -> None:
-        tiles = self._level(cover.number).tiles
-        target.fblits(
-            [
-                (
-                    tiles.get(place) or self._stand_in(cover.number, place),
-                    (place[0] * TILE - left, place[1] * TILE - top),
-                )
-                for place in cover.places
-            ]
-        )
+    def _put_tiles(self, target: pygame.Surface, cover: Cover, left: int, top: int) -> None:
+        corners = [(column * TILE - left, row * TILE - top) for column, row in cover.places]
+        target.fblits(list(zip(self.pictures(cover), corners, strict=True)))
 
     def _stand_in(self, number: int, place: Place) -> pygame.Surface:
         """Return a tile from the finest cached picture of its area."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -46,6 +47,7 @@ class Replay:
     laps: times of the finished laps [ticks] as recorded.
     reward: total reward as recorded.
     engine_version: version of the engine that recorded it.
+    put_back: numbers of the ticks (from 1) before which the car was put back on the road.
     """
 
     circuit: Circuit
@@ -58,6 +60,7 @@ class Replay:
     laps: tuple[int, ...]
     reward: float
     engine_version: int = ENGINE_VERSION
+    put_back: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "actions", _checked_actions(self.actions))
@@ -71,6 +74,9 @@ class Replay:
             raise ReplayError("the lap times of a replay do not fit its length")
         if not math.isfinite(self.reward):
             raise ReplayError("the reward of a replay is not a finite number")
+        ticks = self.put_back
+        if ticks and not (ticks[0] > 0 and ticks[-1] <= self.ticks and all(map(operator.lt, ticks, ticks[1:]))):
+            raise ReplayError("the ticks in which the car was put back on the road are not in order")
         if self.engine_version < 0:
             raise ReplayError(f"there is no engine version {self.engine_version}")
 
@@ -102,6 +108,7 @@ class RunRecording:
     driver: str
     laps: tuple[int, ...]
     reward: float
+    put_back: tuple[int, ...] = ()
 
     def replay(self, date: datetime | None = None) -> Replay:
         """Return a replay of the run; the date is now unless given."""
@@ -115,6 +122,7 @@ class RunRecording:
             date or datetime.now(UTC),
             self.laps,
             float(self.reward),
+            put_back=self.put_back,
         )
 
 
@@ -126,6 +134,7 @@ class ReplayRecorder:
         self._driver = plain_name(driver)
         self._actions = np.empty((INITIAL_CAPACITY, 3))
         self._laps: list[int] = []
+        self._put_back: list[int] = []
         self._reward = 0.0
         self.ticks = 0
 
@@ -145,12 +154,25 @@ class ReplayRecorder:
         if finished_lap_ticks:
             self._laps.append(int(finished_lap_ticks))
 
+    def put_back(self) -> None:
+        """Record that the car is put back on the road before the next tick."""
+        if not self.full and self.ticks + 1 not in self._put_back:
+            self._put_back.append(self.ticks + 1)
+
     def recording(self) -> RunRecording:
         """Return the run so far; recording more ticks does not change it."""
         actions = self._actions[: self.ticks]
         actions.flags.writeable = False
         return RunRecording(
-            self._circuit, self._config, self._start, self._seed, actions, self._driver, tuple(self._laps), self._reward
+            self._circuit,
+            self._config,
+            self._start,
+            self._seed,
+            actions,
+            self._driver,
+            tuple(self._laps),
+            self._reward,
+            tuple(tick for tick in self._put_back if tick <= self.ticks),
         )
 
     def replay(self, date: datetime | None = None) -> Replay:

@@ -16,20 +16,23 @@ import zlib
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, os_reason
 from racer_viewer.paths import atomic_write
 from racer_viewer.replays.replay import MAX_TICKS, Floats, Replay, ReplayError
 
+if TYPE_CHECKING:
+    from racer_env.engine import Circuit
+
 SUFFIX = ".racer"
 KIND = "racer-replay"
-FORMAT = 1
-"""Version of the file format; files up to this version are read."""
+FORMAT = 2
+"""Version of the file format; files up to this version are read. Version 2 has `putBack`; without it, 1 is written."""
 
 ABOUT, ACTIONS = "about", "actions"
 MAX_ABOUT_BYTES = 2**18
@@ -77,6 +80,7 @@ class _About(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     date: datetime
     laps: tuple[int, ...]
     reward: float
+    put_back: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def save_replay(replay: Replay, path: Path) -> None:
@@ -86,7 +90,7 @@ def save_replay(replay: Replay, path: Path) -> None:
         with atomic_write(path) as temporary:
             temporary.write_bytes(data)
     except OSError as error:
-        raise ReplayError(f"cannot write {path}: {error.strerror or error}") from None
+        raise ReplayError(f"cannot write {path}: {os_reason(error)}") from None
 
 
 def load_replay(path: Path) -> Replay:
@@ -130,7 +134,7 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise ReplayError(f"cannot be read: {error}") from None
+        raise ReplayError(f"cannot be read: {os_reason(error)}") from None
 
 
 def _as_stored(actions: Floats) -> NDArray[Any]:
@@ -144,9 +148,9 @@ def _about(replay: Replay) -> bytes:
         return msgspec.json.encode(
             _About(
                 KIND,
-                FORMAT,
+                FORMAT if replay.put_back else 1,
                 replay.engine_version,
-                msgspec.Raw(msgspec.json.encode(replay.circuit)),
+                msgspec.Raw(msgspec.json.encode(_without_author(replay.circuit))),
                 msgspec.Raw(msgspec.json.encode(replay.config)),
                 asdict(replay.start),
                 replay.seed,
@@ -154,10 +158,26 @@ def _about(replay: Replay) -> bytes:
                 replay.date,
                 replay.laps,
                 replay.reward,
+                replay.put_back or msgspec.UNSET,
             )
         )
     except UnicodeEncodeError:
         raise ReplayError("the circuit's name or id has characters that cannot be encoded") from None
+
+
+def _without_author(circuit: Circuit) -> Circuit:
+    """Return a circuit as readers of format 1 know it."""
+    medals = circuit.medals
+    if medals is None or medals.author is None:
+        return circuit
+    return msgspec.structs.replace(circuit, medals=msgspec.structs.replace(medals, author=None))
+
+
+def _with_author(circuit: Circuit) -> Circuit:
+    """Return a bundled circuit with the author medal that `_without_author` has left out; others as they are."""
+    from racer_env.engine import circuits
+
+    return next((each for each in circuits() if _without_author(each) == circuit), circuit)
 
 
 def _unpack(data: bytes) -> dict[str, bytes]:
@@ -208,7 +228,7 @@ def _replay(about: _About, actions: NDArray[Any]) -> Replay:
 
     try:
         return Replay(
-            msgspec.json.decode(about.circuit, type=Circuit),
+            _with_author(msgspec.json.decode(about.circuit, type=Circuit)),
             parse_config(bytes(about.config)),
             parse_start(about.start),
             about.seed,
@@ -218,6 +238,7 @@ def _replay(about: _About, actions: NDArray[Any]) -> Replay:
             about.laps,
             about.reward,
             about.engine_version,
+            about.put_back or (),
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReplayError(f"is damaged: circuit: {_in_a_line(error)}") from None

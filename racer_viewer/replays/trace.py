@@ -37,13 +37,18 @@ class ReplayLap:
 
     first, last: rows of the trace right after the car crossed the line; `first` is 0 for a standing start.
     gate_ticks: ticks since `first` at each gate, by gate number; gate 0 is the finish line.
-    clean: True if no wall was touched and the car was on the road in every tick.
+    fault: first reason for which the lap does not count, and where; empty if it is clean.
     """
 
     first: int
     last: int
     gate_ticks: tuple[int, ...]
-    clean: bool
+    fault: str = ""
+
+    @property
+    def clean(self) -> bool:
+        """True if no wall was touched and the car was on the road in every tick."""
+        return not self.fault
 
     @property
     def ticks(self) -> int:
@@ -53,7 +58,7 @@ class ReplayLap:
     def time(self) -> LapTime:
         from racer_viewer.timing import LapTime
 
-        return LapTime(self.ticks, self.gate_ticks)
+        return LapTime(self.ticks, self.gate_ticks, self.fault)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +86,8 @@ class Trace:
 
     @property
     def best_lap(self) -> ReplayLap | None:
-        """Fastest lap, standing or flying; the first of equals."""
-        return min(self.laps, key=lambda lap: lap.ticks, default=None)
+        """Fastest clean lap, standing or flying; the first of equals."""
+        return min((lap for lap in self.laps if lap.clean), key=lambda lap: lap.ticks, default=None)
 
     @property
     def ghost(self) -> Cars | None:
@@ -129,13 +134,25 @@ class Trace:
         touched = np.flatnonzero(self.rows["wall_contact"])
         return touched[np.diff(touched, prepend=-WALL_HIT_GAP - 1) > WALL_HIT_GAP]
 
-    def _lap(self, last: int, ticks: int) -> ReplayLap:
-        from racer_env.engine.car import ROAD
+    @cached_property
+    def faults(self) -> dict[int, str]:
+        """First fault of each lap by its row, see `ReplayLap.fault`."""
+        from racer_viewer.timing import first_faults
 
+        return first_faults(self.rows, self.replay.put_back)
+
+    def _lap(self, last: int, ticks: int) -> ReplayLap:
         first = last - ticks
-        driven = self.rows[first + 1 : last + 1]
-        clean = not driven["wall_contact"].any() and bool((driven["surface"] == ROAD).all())
-        return ReplayLap(first, last, self._gate_ticks(first, last), clean)
+        row = next((row for row in self.faults if first < row <= last), None)
+        fault = "" if row is None else f"{self.faults[row]} in sector {self._sector(row)}"
+        return ReplayLap(first, last, self._gate_ticks(first, last), fault)
+
+    def _sector(self, row: int) -> int:
+        """Return the number of the sector, from 1, that the car was in before a row."""
+        from racer_viewer.timing import sector_gates
+
+        gate = int(self.rows["checkpoint"][row - 1])
+        return 1 + sum(gate >= each for each in sector_gates(len(self.track.gates)))
 
     def _gate_ticks(self, first: int, last: int) -> tuple[int, ...]:
         begin, end = np.searchsorted(self.gate_rows, (first, last), side="right")
@@ -177,7 +194,10 @@ class ReplayTracer:
         )
         first = self.tick
         self.tick = min(self.replay.ticks, first + ticks)
+        put_back = set(self.replay.put_back)
         for tick, action in enumerate(self.replay.actions[first : self.tick, None, :], first + 1):
+            if tick in put_back:
+                simulation.put_back(0)
             step(action)
             row_bytes[tick] = car_bytes
             self._observations[tick] = seen
@@ -200,11 +220,12 @@ def trace_replay(replay: Replay, track: Track | None = None) -> Trace:
 
 @lru_cache(maxsize=TRACK_CACHE_SIZE)
 def track_of(circuit: Circuit) -> Track:
-    """Return the track of a circuit; bundled circuits share the track of `load_circuit`."""
+    """Return the track of a circuit; circuits with the geometry of a bundled one share the track of `load_circuit`."""
     from racer_env.engine import circuits, load_circuit
 
+    same = (each.id for each in circuits() if _geometry(each) == _geometry(circuit))
     try:
-        return load_circuit(circuit.id if circuit in circuits() else circuit)
+        return load_circuit(next(same, circuit))
     except RacerError as error:
         raise ReplayError(f"the circuit of the replay cannot be built: {error}") from None
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from racer_env.engine import Track
-from racer_env.errors import RacerError
+from racer_env.engine import Track, circuit_name
+from racer_env.errors import RacerError, os_reason
 from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.training.evaluation import Evaluation, Score, evaluate, score
 from racer_viewer.training.learner import Callback, Learner
@@ -71,7 +71,7 @@ class RunLogCallback(Callback):
 
     def on_step(self, stats: DrivingStats) -> bool:
         log, steps = self._log, self.learner.steps
-        if stats.gate_passed and "first gate" not in log.known:
+        if stats.distance and "first gate" not in log.known:
             log.event("first gate", "First gate", steps)
         if stats.laps:
             log.laps(stats.laps, steps, stats.lap_circuits or None)
@@ -93,7 +93,7 @@ class RunLogCallback(Callback):
 def log_first_lap(log: RunLog, steps: int, lap: float, circuit: str) -> None:
     """Write the event of the first lap, unless it is in the log already."""
     if "first lap" not in log.known:
-        log.event("first lap", f"First lap: {lap:.2f} s{f' on {circuit}' if circuit else ''}", steps)
+        log.event("first lap", f"First lap: {lap:.2f} s{f' on {circuit_name(circuit)}' if circuit else ''}", steps)
 
 
 class PolicyLogCallback(Callback):
@@ -217,7 +217,7 @@ class EvaluationCallback(Callback):
         clean = len(self.latest) - now[0]
         if not clean:
             return ""
-        text = ", ".join(faster) or f"{clean} of {len(self.latest)} circuits without a fault"
+        text = ", ".join(faster) or f"{clean} of {len(self.latest)} circuits are clean"
         self._log.event("best", f"New best: {text}", self.learner.steps)
         return f"new best: {text}"
 
@@ -237,7 +237,7 @@ class EvaluationCallback(Callback):
             name: lap for name, lap in laps.items() if lap is not None and lap < self._best_laps.get(name, math.inf)
         }
         self._best_laps.update(faster)
-        return [f"{name} {lap:.2f} s" for name, lap in faster.items()]
+        return [f"{circuit_name(name)} {lap:.2f} s" for name, lap in faster.items()]
 
 
 class ProgressCallback(Callback):
@@ -304,5 +304,5 @@ def save_model(learner: Learner, path: Path, on_problem: Callable[[str], None]) 
     try:
         return learner.save(path)
     except OSError as error:
-        on_problem(f"could not save {path.stem}: {error.strerror or error}; the run continues")
+        on_problem(f"could not save {path.stem}: {os_reason(error)}; the run continues")
         return None

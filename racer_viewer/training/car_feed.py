@@ -19,10 +19,12 @@ from racer_viewer.paths import atomic_write
 from racer_viewer.run_history import SWARM_CAR, Swarm
 
 CAR_FEED_FILE = "swarm.bin"
+MAX_CARS = 65_536
+"""Maximum number of cars, that of a run; each `read` copies them."""
 SPEED_WINDOW = 3.0
 """Time over which the steps per second are measured [s]."""
 
-_MAGIC, _VERSION = b"RSWM", 1
+_MAGIC, _VERSION = b"RSWM", 2
 _HEADER = np.dtype([("magic", "S4"), ("version", "<u4"), ("cars", "<u8"), ("counter", "<u8")])
 _MAX_READS = 4
 """Maximum number of attempts to read a slot that is not being overwritten."""
@@ -103,6 +105,8 @@ class CarFeedReader:
         header = np.frombuffer(self._memory[: _HEADER.itemsize], _HEADER)[0]
         if header["magic"] != _MAGIC or header["version"] != _VERSION:
             raise ValueError("the car feed has another version")
+        if header["cars"] > MAX_CARS:
+            raise ValueError("the car feed has too many cars")
         layout = _file_layout(int(header["cars"]))
         if layout.itemsize != len(self._memory):
             raise ValueError("the car feed is too short")

@@ -6,27 +6,115 @@ config.json and the window's form are generated from it.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 import msgspec
 import orjson
 
-from racer_env.engine import Config, parse_config
-from racer_env.errors import ConfigError
+from racer_env.engine import ANYWHERE, Config, Start, parse_config
+from racer_env.engine.tick import OBSERVATION_SIZE
+from racer_env.errors import ConfigError, os_reason, short, suggestion
+from racer_viewer.plain_text import is_utf8, plain_line
 
 Algorithm = Literal["ppo", "sac"]
 Starts = Literal["line", "anywhere"]
 Activation = Literal["tanh", "relu"]
+Engine = Literal["auto", "native", "sb3", "ray"]
 
 MAX_CONFIG_BYTES = 2**20
 """Maximum size of a config.json [bytes]."""
+STARTS: Mapping[Starts, Start] = {"line": Start(), "anywhere": ANYWHERE}
 PAID_UNITS = 1000.0
 """Distance [units] that earns the progress reward of one lap when `progress_in_units` is set."""
+MAX_NAME_LENGTH = 80
+"""Maximum length of a run's name; file names have at most 255 bytes, and checkpoints append to the name."""
+MAX_TRACKS = 256
+MAX_LAYERS = 8
+MAX_WEIGHTS = 3_000_000
+"""Maximum number of weights of one network; SAC saves five of them, in a file that `agents.archive` must accept."""
+MAX_SAMPLES = 2**24
+"""Maximum number of samples of a rollout, which take about 4 GB."""
+MAX_FIRST_ACTION = 100.0
+DEVICES = r"cpu|mps|auto|cuda(:\d{1,2})?"
+"""Names of torch devices."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a number. above: True if `lowest` itself is not allowed."""
+
+    lowest: float
+    highest: float
+    above: bool = False
+
+    def check(self, name: str, value: float) -> None:
+        """Raise ConfigError for a number outside of the limits, or NaN."""
+        if value <= self.highest and (value > self.lowest if self.above else value >= self.lowest):
+            return
+        text = f"{value:,}" if abs(value) < MAX_SHOWN else "NaN" if value != value else "a number that large"
+        if self.highest == 1.0 and not self.above:
+            raise ConfigError(f"{name} must be from 0 to 1, not {text}")
+        if value > self.highest:
+            raise ConfigError(f"{name} must be at most {self.highest:,}, not {text}")
+        raise ConfigError(f"{name} must be {'above' if self.above else 'at least'} {self.lowest:,}, not {text}")
+
+
+MAX_SHOWN = 1e15
+"""Size from which a number is not repeated in a message."""
+MAX_STEPS = 10**12
+LIMITS = {
+    "timesteps": Limits(1, MAX_STEPS),
+    "seed": Limits(0, 2**32 - 1),
+    "threads": Limits(0, 64),
+    "num_cars": Limits(1, 65_536),
+    "n_steps": Limits(1, 1_000_000),
+    "n_epochs": Limits(1, 1000),
+    "batch_size": Limits(1, 2**20),
+    "buffer_size": Limits(1, 10_000_000),
+    "train_freq": Limits(1, 1_000_000),
+    "gradient_steps": Limits(0, 1_000_000),
+    "learning_starts": Limits(0, MAX_STEPS),
+    "checkpoint_every": Limits(0, MAX_STEPS),
+    "evaluate_every": Limits(0, MAX_STEPS),
+    "gamma": Limits(0.0, 1.0),
+    "gae_lambda": Limits(0.0, 1.0),
+    "tau": Limits(0.0, 1.0),
+    "learning_rate": Limits(0.0, 100.0, above=True),
+    "final_learning_rate": Limits(0.0, 100.0),
+    "clip_range": Limits(0.0, 1e6, above=True),
+    "max_grad_norm": Limits(0.0, 1e9, above=True),
+    "clip_obs": Limits(0.0, 1e9, above=True),
+    "ent_coef": Limits(-1e6, 1e6),
+    "vf_coef": Limits(0.0, 1e6),
+    "log_std": Limits(-30.0, 10.0),
+    "final_log_std": Limits(-30.0, 10.0),
+}
+"""Limits of every setting that is a number."""
+
+
+def _check_text(name: str, text: str) -> None:
+    """Raise ConfigError for text that no file could store, such as a file name that is not UTF-8."""
+    if "\0" in text or not is_utf8(text):
+        raise ConfigError(
+            f"{name}: {plain_line(text[:MAX_NAME_LENGTH])} is not valid UTF-8: rename the file, then give its new name"
+        )
+
+
+@dataclass(frozen=True)
+class LinearSchedule:
+    """Schedule from `first` to `last`."""
+
+    first: float
+    last: float
+
+    def __call__(self, remaining: float) -> float:
+        """Return the value at the remaining share of the run: from 1 to 0, below 0 if the last rollout exceeds it."""
+        return self.last + (self.first - self.last) * max(0.0, remaining)
 
 
 @dataclass(frozen=True)
@@ -40,6 +128,10 @@ class RunConfig:
     seed: Annotated[int, "seed of all random numbers"] = 0
     num_cars: Annotated[int, "cars that drive at the same time"] = 64
     begin_from: Annotated[str, "model whose weights and normalisation the run starts with"] = ""
+    engine: Annotated[
+        Engine, "what learns: native, sb3 (stable-baselines3), ray, or auto: native for PPO on the cpu, else sb3"
+    ] = "auto"
+    threads: Annotated[int, "native engine: threads that learn; 0 takes one per free core, at most 4"] = 0
     device: Annotated[str, "torch device: cpu, cuda or auto; the cpu is fastest for small networks"] = "cpu"
     rewards: Annotated[Config, "the ai-config: reward weights and episode limits"] = field(default_factory=Config)
 
@@ -83,25 +175,71 @@ class RunConfig:
     )
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a value outside of its range."""
-        for name in ("timesteps", "num_cars", "n_steps", "n_epochs", "batch_size", "buffer_size", "train_freq"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("checkpoint_every", "evaluate_every", "learning_starts", "gradient_steps"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must be at least 0, not {getattr(self, name)}")
-        for name in ("gamma", "gae_lambda", "tau"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
-        for name in ("learning_rate", "clip_range", "max_grad_norm", "clip_obs"):
-            if not getattr(self, name) > 0.0:
-                raise ConfigError(f"{name} must be above 0, not {getattr(self, name)}")
+        """Raise ConfigError for a value that no run can work with."""
+        for name, limits in LIMITS.items():
+            limits.check(name, getattr(self, name))
+        for name in ("name", "begin_from", "device"):
+            _check_text(name, getattr(self, name))
         if self.name and not re.fullmatch(r"[\w][\w.-]*", self.name):
             raise ConfigError(f"name: use letters, digits, . - and _ only, not {self.name!r}")
+        if len(self.name) > MAX_NAME_LENGTH:
+            raise ConfigError(f"name: use at most {MAX_NAME_LENGTH} characters, not {len(self.name)}")
+        if not re.fullmatch(DEVICES, self.device):
+            raise ConfigError(f"device: use cpu, cuda, cuda:1, mps or auto, not {self.device[:MAX_NAME_LENGTH]!r}")
         if not self.tracks:
             raise ConfigError("tracks: expected at least one circuit")
+        if len(self.tracks) > MAX_TRACKS:
+            raise ConfigError(f"tracks: use at most {MAX_TRACKS} circuits, not {len(self.tracks):,}")
+        for track in self.tracks:
+            _check_text("tracks", track)
+        if not all(abs(value) <= MAX_FIRST_ACTION for value in self.first_action):
+            raise ConfigError(f"first_action: use numbers from -{MAX_FIRST_ACTION:g} to {MAX_FIRST_ACTION:g}")
+        self._check_engine()
+        self._check_sizes()
+
+    def _check_engine(self) -> None:
+        """Raise ConfigError for an engine that cannot train this."""
+        if self.engine == "native" and self.algo != "ppo":
+            raise ConfigError(f"--engine native trains with PPO only; use --engine sb3 for {self.algo.upper()}")
+        if self.engine == "native" and self.device != "cpu":
+            raise ConfigError(f"--engine native trains on the cpu only; use --engine sb3 with --device {self.device}")
+
+    def _check_sizes(self) -> None:
+        """Raise ConfigError for a network, a rollout or a minibatch that cannot be learned with."""
         if not self.net or min(self.net) < 1:
-            raise ConfigError(f"net: expected sizes of hidden layers such as 64,64, not {self.net}")
+            raise ConfigError(f"net: expected sizes of hidden layers such as 64,64, not {self.net[:MAX_LAYERS]}")
+        if len(self.net) > MAX_LAYERS:
+            raise ConfigError(f"net: use at most {MAX_LAYERS} hidden layers, not {len(self.net):,}")
+        weights = sum(size * after for size, after in pairwise((OBSERVATION_SIZE, *self.net)))
+        if weights > MAX_WEIGHTS:
+            raise ConfigError(f"net: {weights:,} weights are more than {MAX_WEIGHTS:,}; use smaller layers, as 256,256")
+        if self.algo == "sac":
+            return
+        samples = self.num_cars * self.n_steps
+        if samples < 2:
+            raise ConfigError("a rollout of one car and one step is too short: raise num_cars or n_steps")
+        if samples > MAX_SAMPLES:
+            raise ConfigError(
+                f"num_cars times n_steps must be at most {MAX_SAMPLES:,}, not {samples:,}: lower one of them"
+            )
+        if self.batch_size < 2:
+            raise ConfigError(f"batch_size must be at least 2 for PPO, not {self.batch_size}")
+
+    @property
+    def local_engine(self) -> Literal["native", "sb3"]:
+        """Engine that trains this in one process; a run that began on Ray continues with the default one."""
+        if self.engine in ("native", "sb3"):
+            return self.engine
+        return "native" if self.algo == "ppo" and self.device == "cpu" else "sb3"
+
+    @property
+    def learning_rates(self) -> LinearSchedule:
+        return LinearSchedule(self.learning_rate, self.final_learning_rate)
+
+    @property
+    def log_std_limits(self) -> LinearSchedule:
+        """Schedule of the upper limit of PPO's action noise."""
+        return LinearSchedule(self.log_std, self.final_log_std)
 
     @property
     def circuits(self) -> tuple[str, ...]:
@@ -118,8 +256,8 @@ def parse_run_config(values: Mapping[str, Any], base: RunConfig | None = None) -
     known = [each.name for each in fields(RunConfig)]
     for key in values:
         if key not in known:
-            close = difflib.get_close_matches(key, known, n=1)
-            raise ConfigError(f"unknown setting {key!r}; " + (f"did you mean {close[0]}?" if close else "see --help"))
+            hint = suggestion(key[:MAX_NAME_LENGTH], known, "see train --settings")
+            raise ConfigError(f"unknown setting {short(key)}; {hint}")
     checked: dict[str, Any] = {}
     for each in fields(RunConfig):
         if each.name in values:
@@ -137,7 +275,7 @@ def load_run_config(path: Path) -> RunConfig:
             raise ConfigError(f"{path} is larger than {MAX_CONFIG_BYTES // 2**20} MiB: it is not the config of a run")
         values = orjson.loads(content)
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+        raise ConfigError(f"cannot read {path}: {os_reason(error)}") from None
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON: {error}") from None
     if not isinstance(values, dict):
@@ -151,7 +289,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
-            raise ConfigError(f"--set takes key=value, not {setting!r}")
+            raise ConfigError(f"--set takes key=value, not {short(setting)}")
         values[key] = text
     return values
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
@@ -32,7 +32,13 @@ LEFT is queued by the server itself when the last viewer has left and the run co
 
 HOST = "127.0.0.1"
 HANDSHAKE_TIMEOUT = 5.0
-"""Time for a learner to start the handshake [s]; a suspended learner is tried again later."""
+"""Time for a whole handshake [s]; a suspended learner is tried again later."""
+MAX_HANDSHAKES = 8
+"""Maximum number of handshakes in progress; a further one replaces the oldest."""
+MAX_CONNECTIONS = 64
+"""Maximum number of connections after their handshake. Each has a thread."""
+ACCEPT_RETRY_INTERVAL = 0.1
+"""Time until the next `accept` after one that failed [s], as without free file descriptors."""
 MAX_MESSAGE_SIZE = 2**16
 """Maximum size of a message [bytes]."""
 CONNECTION_ERRORS = (OSError, EOFError, AuthenticationError, AssertionError, ValueError)
@@ -55,26 +61,49 @@ _CONTINUE = b"\n"
 Message = dict[str, Any]
 
 
-def connect(address: LearnerAddress) -> Connection:
+def connect(address: LearnerAddress, timeout: float = HANDSHAKE_TIMEOUT) -> Connection:
     """Connect to a learner and complete the handshake. Raises one of CONNECTION_ERRORS."""
-    with socket.create_connection((HOST, address.port), HANDSHAKE_TIMEOUT) as stream:
+    with socket.create_connection((HOST, address.port), timeout) as stream:
         stream.setblocking(True)
         connection = Connection(stream.detach())
     try:
-        if not connection.poll(HANDSHAKE_TIMEOUT):
-            raise TimeoutError("no answer")
-        answer_challenge(connection, bytes.fromhex(address.key))
-        deliver_challenge(connection, bytes.fromhex(address.key))
+        with _time_limit(connection, timeout):
+            answer_challenge(connection, bytes.fromhex(address.key))
+            deliver_challenge(connection, bytes.fromhex(address.key))
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def accept_handshake(connection: Connection, key: str) -> None:
+def accept_handshake(connection: Connection, key: str, timeout: float = HANDSHAKE_TIMEOUT) -> None:
     """Complete the learner's side of the handshake. Raises one of CONNECTION_ERRORS."""
-    deliver_challenge(connection, bytes.fromhex(key))
-    answer_challenge(connection, bytes.fromhex(key))
+    with _time_limit(connection, timeout):
+        deliver_challenge(connection, bytes.fromhex(key))
+        answer_challenge(connection, bytes.fromhex(key))
+
+
+@contextmanager
+def _time_limit(connection: Connection, seconds: float) -> Iterator[None]:
+    """Shut a connection down after this time, however slowly its bytes arrive; reads then raise EOFError or OSError."""
+    timer = threading.Timer(seconds, _shut_down, (connection,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _shut_down(connection: Connection) -> None:
+    """End all reads and writes of an open connection, also those in other threads."""
+    stream = socket.socket(fileno=connection.fileno())
+    try:
+        with suppress(OSError):
+            stream.shutdown(socket.SHUT_RDWR)
+    finally:
+        stream.detach()
 
 
 def send(connection: Connection, message: Message) -> None:
@@ -83,7 +112,10 @@ def send(connection: Connection, message: Message) -> None:
 
 def receive(connection: Connection) -> Message:
     """Wait for the next message. Raises ValueError if it is not a JSON object."""
-    content = json.loads(connection.recv_bytes(MAX_MESSAGE_SIZE))
+    try:
+        content = json.loads(connection.recv_bytes(MAX_MESSAGE_SIZE))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if not isinstance(content, dict):
         raise ValueError("not an object")
     return content
@@ -149,10 +181,14 @@ class ControlServer:
         are gone; without a parent, as at a terminal, it never is.
     queue: commands of the viewers, for the learner to execute.
     pace: speed set by viewers, in multiples of real time; None is full speed.
+    handshake_timeout: time for the handshake of a connection [s].
     """
 
-    def __init__(self, folder: Path, parent: ParentWatch | None = None) -> None:
+    def __init__(
+        self, folder: Path, parent: ParentWatch | None = None, handshake_timeout: float = HANDSHAKE_TIMEOUT
+    ) -> None:
         self._run_lock, self._parent = RunLock(folder), parent
+        self._handshake_timeout = handshake_timeout
         with suppress(OSError):
             (folder / CAR_FEED_FILE).unlink(missing_ok=True)  # left by a killed learner
         self._listener = Listener((HOST, 0), backlog=MAX_WAITING_CONNECTIONS)
@@ -160,6 +196,10 @@ class ControlServer:
         self.queue: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.pace: float | None = None
         self._viewers: set[Connection] = set()
+        self._handshakes: dict[Connection, None] = {}
+        """Connections in their handshake, the oldest first."""
+        self._connections: set[Connection] = set()
+        """Connections after their handshake."""
         self._was_watched = self._detached = False
         self._lock, self._closed = threading.Lock(), threading.Event()
         self._run_lock.publish(self.address)
@@ -207,22 +247,42 @@ class ControlServer:
             try:
                 connection = self._listener.accept()
             except OSError:
-                return
+                if self._closed.wait(ACCEPT_RETRY_INTERVAL):
+                    return
+                continue
             if self._closed.is_set():
                 connection.close()
                 return
+            with self._lock:
+                if len(self._handshakes) >= MAX_HANDSHAKES:
+                    oldest = next(iter(self._handshakes))
+                    del self._handshakes[oldest]
+                    _shut_down(oldest)
+                self._handshakes[connection] = None
             threading.Thread(target=self._serve, args=(connection,), name="racer-control-viewer", daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
         """Serve one connection until it closes."""
         try:
-            accept_handshake(connection, self.address.key)
+            accept_handshake(connection, self.address.key, self._handshake_timeout)
+            self._admit(connection)
             while True:
                 self._handle(connection, receive(connection))
         except CONNECTION_ERRORS:
             self._remove_viewer(connection)
         finally:
-            connection.close()
+            with self._lock:
+                self._handshakes.pop(connection, None)
+                self._connections.discard(connection)
+                connection.close()
+
+    def _admit(self, connection: Connection) -> None:
+        """Count a connection after its handshake; raise ConnectionError if there are too many."""
+        with self._lock:
+            self._handshakes.pop(connection, None)
+            if len(self._connections) >= MAX_CONNECTIONS:
+                raise ConnectionError("too many connections")
+            self._connections.add(connection)
 
     def _handle(self, connection: Connection, message: Message) -> None:
         if message.get("do") == WATCH:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from racer_env.engine import CAR, TICKS_PER_SECOND
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, os_reason
 from racer_viewer.run_history import SWARM_CAR, Floats, Swarm
 from racer_viewer.training.callbacks import ProgressHandler
 from racer_viewer.training.car_feed import CarFeedWriter
@@ -45,6 +45,8 @@ CONTROL_POLL_INTERVAL = 0.1
 """Maximum wait for a command [s] before signals and viewers are checked again."""
 MAX_LAG = 0.1
 """Time [s] that a paced run catches up at full speed after an update."""
+_COPIED = ("x", "y", "heading", "speed", "lap", "wall_contact")
+"""Columns of the simulation that the car feed has too."""
 MIN_PACE = 0.01
 """Slowest pace, in multiples of real time."""
 
@@ -119,11 +121,11 @@ class CarFeedCallback(Callback):
         try:
             self._writer = CarFeedWriter(self._run.folder, count)
         except OSError as error:
-            self._on_problem(f"the cars cannot be shown: {error.strerror or error}; the run continues")
+            self._on_problem(f"the cars cannot be shown: {os_reason(error)}; the run continues")
             return
-        self._rewards, self._episodes = np.zeros(count), np.zeros(count, np.int32)
+        self._rewards, self._episodes = np.zeros(count), np.zeros(count, np.int64)
         self._rows, state = np.zeros(count, SWARM_CAR), simulation.cars.view(CAR, np.ndarray)
-        self._columns = [(self._rows[name], state[name]) for name in ("x", "y", "heading", "speed", "lap")]
+        self._columns = [(self._rows[name], state[name]) for name in _COPIED]
         """Pairs of a feed column and the simulation column it is copied from."""
         self._tracks = state["track"]
         self._write()
@@ -131,11 +133,13 @@ class CarFeedCallback(Callback):
     def on_step(self, stats: DrivingStats) -> bool:
         if self._writer is None:
             return True
-        step = self.learner.last_step
-        self._rewards += (step.rewards - self._rewards) / REWARD_WINDOW
-        if len(step.ended):
-            self._episodes[step.ended] += 1
-            self._rewards[step.ended] = self._rewards.mean()
+        if stats.car_rewards is not None and stats.car_episodes is not None:
+            ticks = stats.steps // len(self._rewards)
+            share = 1.0 - math.exp(-ticks / REWARD_WINDOW)
+            self._rewards += (stats.car_rewards / ticks - self._rewards) * share
+            ended = stats.car_episodes > 0
+            self._episodes += stats.car_episodes
+            self._rewards[ended] = self._rewards.mean()
         if self._is_watched() and time.monotonic() - self._written >= 1.0 / MAX_FEED_RATE:
             self._write()
         return True
@@ -218,7 +222,7 @@ class ControlCallback(Callback):
         """Execute one command; write a failure to the run log and continue."""
         try:
             self._handlers[message["do"]](message)
-        except (RacerError, KeyError, TypeError, ValueError) as error:
+        except (RacerError, KeyError, TypeError, ValueError, OverflowError) as error:
             self._run.log.event("problem", f"a command failed: {error}", self.learner.steps)
 
     def _pause(self, message: Message) -> None:
@@ -233,7 +237,11 @@ class ControlCallback(Callback):
 
     def _set_pace(self, times: Any) -> None:
         """Set the pace in multiples of real time; None is full speed."""
-        self._ticks_per_second = math.inf if times is None else max(float(times), MIN_PACE) * TICKS_PER_SECOND
+        pace = math.inf if times is None else float(times)
+        if math.isnan(pace):
+            raise ValueError("the pace is not a number")
+        self._ticks_per_second = max(pace, MIN_PACE) * TICKS_PER_SECOND
+        self.learner.ticks_per_second = self._ticks_per_second
         self._next_tick, self._paced_steps = time.monotonic(), self.learner.steps
         self._server.note_pace(None if times is None else self._ticks_per_second / TICKS_PER_SECOND)
 

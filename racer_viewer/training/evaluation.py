@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Config, Simulation, Start, Track
-from racer_env.engine.car import ROAD
+from racer_env.engine import CAR, REWARD_COMPONENTS, TICKS_PER_SECOND, Config, Simulation, Start, Track
+from racer_env.engine.laps import track_limit_faults
 
 Policy = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Function from observations (N, 14) to actions (N, 3)."""
@@ -110,19 +110,20 @@ def evaluate(
 
     enough_laps: laps of every car after which the evaluation ends early.
     """
-    record = _Record(len(tracks) * episodes)
+    count = len(tracks) * episodes
     ticks = max(MIN_TICKS, *(int(MIN_LAPS * track.length / MIN_SPEED * TICKS_PER_SECOND) for track in tracks))
     rules = config or Config()
     config = msgspec.structs.replace(rules, episode=msgspec.structs.replace(rules.episode, max_steps=ticks))
     cars = Simulation(
-        [track for track in tracks for _ in range(episodes)], record.count, config, start=RANDOM_START, seed=seed
+        [track for track in tracks for _ in range(episodes)], count, config, start=RANDOM_START, seed=seed
     )
     cars.start_from(Start())
-    cars.reset(np.arange(record.count) % episodes == 0)
+    cars.reset(np.arange(count) % episodes == 0)
+    record = _Record(cars)
     for _ in range(ticks):
         observations = cars.result.observations
         cars.step(policy(observations))
-        record.add(cars)
+        record.add()
         if record.over.all() or (enough_laps and (record.over | (record.lap_count >= enough_laps)).all()):
             break
     return [
@@ -164,8 +165,9 @@ def score(evaluations: Sequence[Evaluation]) -> Score:
 class _Record:
     """Record of all cars."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, cars: Simulation) -> None:
+        count = cars.num_cars
+        self._result, self._cars = cars.result, cars.cars.view(CAR, np.ndarray)
         self.over = np.zeros(count, np.bool_)
         self.lap_count = np.zeros(count, np.int64)
         self._laps: list[list[int]] = [[] for _ in range(count)]
@@ -173,18 +175,20 @@ class _Record:
         self._stopped = np.zeros(count, np.bool_)
         self._components = np.zeros((count, len(REWARD_COMPONENTS)))
 
-    def add(self, cars: Simulation) -> None:
+    def add(self) -> None:
         """Add a tick of every car whose episode has not ended."""
         going = ~self.over
-        result = cars.result
+        result = self._result
         self._ticks += going
-        self._wall += going & cars.cars.wall_contact
-        self._off += going & (cars.cars.surface != ROAD)
+        wall, off_road = track_limit_faults(self._cars)
+        self._wall += going & wall
+        self._off += going & off_road
         self._components += result.components * going[:, None]
         finished = going & (result.finished_lap_ticks > 0)
-        for row in np.flatnonzero(finished):
-            self._laps[row].append(int(result.finished_lap_ticks[row]))
-        self.lap_count += finished
+        if finished.any():
+            for row in np.flatnonzero(finished):
+                self._laps[row].append(int(result.finished_lap_ticks[row]))
+            self.lap_count += finished
         self._stopped |= going & result.terminated
         self.over |= result.terminated | result.truncated
 

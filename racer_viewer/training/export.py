@@ -61,11 +61,12 @@ def share(model: Path, target: Path, stats: Path | None = None) -> Path:
     A trained model also contains the optimiser's state, the last observations and pickled objects. The copy contains
     weights and plain settings only, drives the same, loads in stable-baselines3 and is a third of the size.
     """
-    agent, target = _open(model, target, stats)
+    agent = load_agent(model, stats)
+    target = _copy_path(agent, target)
     save_model(model_content(agent), target)
     observations = np.random.default_rng(0).uniform(0.0, 1.0, (SHARE_CHECK_SIZE, OBSERVATION_SIZE))
     if not np.array_equal(agent.act(observations), load_agent(target).act(observations)):
-        raise RacerError("the copy drives differently: please report this")
+        raise RacerError("the exported model acts differently: please report this")
     return target
 
 
@@ -105,12 +106,12 @@ def _plain_settings(fields: Mapping[str, Any]) -> dict[str, Any]:
     return plain_settings({**fields, **numbers})
 
 
-def _open(model: Path, target: Path, stats: Path | None) -> tuple[Agent, Path]:
-    """Load the model to copy, and return the path of the copy with its suffix."""
-    agent, target = load_agent(model, stats), target.with_suffix(".zip")
+def _copy_path(agent: Agent, target: Path) -> Path:
+    """Return the path of a copy with its suffix. Raises RacerError if it is the model itself."""
+    target = target.with_suffix(".zip")
     if target.exists() and target.samefile(agent.info.path):
         raise RacerError(f"{target} is the model itself: choose another name")
-    return agent, target
+    return target
 
 
 def _tensors(data: bytes) -> dict[str, Floats]:
@@ -176,12 +177,12 @@ class Folding:
     clipped: float
 
 
-def fold(model: Path, target: Path, observations: Floats, stats: Path | None = None) -> Folding:
+def fold(agent: Agent, target: Path, observations: Floats) -> Folding:
     """Write a copy whose first layers contain the normalisation, so that it takes raw observations everywhere.
 
     observations: those of a drive, (N, 14), on which the copy is compared with the model.
     """
-    agent, target = _open(model, target, stats)
+    target = _copy_path(agent, target)
     if agent.info.stats_path is None or agent.normaliser is None:
         raise RacerError(f"{agent.info.path} has no normalisation to fold: it takes raw observations already")
     content = model_content(agent)

@@ -6,7 +6,7 @@ Everything is written to disk; nothing is uploaded.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from racer_env.engine import load_circuit
 from racer_viewer import __version__
 from racer_viewer.agents import Agent
 from racer_viewer.agents.load import bundled_tracks
-from racer_viewer.agents.model_writer import plain_settings, save_model
+from racer_viewer.agents.model_writer import save_model
 from racer_viewer.paths import atomic_write
 from racer_viewer.training.evaluation import Evaluation, evaluate
 from racer_viewer.training.export import model_content
@@ -68,7 +68,7 @@ def write_hub_folder(agent: Agent, folder: Path) -> HubResults:
     return results
 
 
-def _config(agent: Agent, settings: Any) -> dict[str, Any]:
+def _config(agent: Agent, settings: Mapping[str, Any]) -> dict[str, Any]:
     info = agent.info
     return {
         "env_id": ENVIRONMENT,
@@ -80,7 +80,7 @@ def _config(agent: Agent, settings: Any) -> dict[str, Any]:
         "normalize": agent.normalised,
         "timesteps": info.timesteps,
         "racer_viewer_version": __version__,
-        "settings": plain_settings(settings),
+        "settings": dict(settings),
     }
 
 

@@ -13,7 +13,7 @@ from racer_env.bridge.interface import BatchStep
 from racer_env.engine import CAR, TICKS_PER_SECOND, Simulation, Track, load_circuit
 from racer_viewer.timing import SECTORS, sector_gates
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.metrics import DrivingStats, EpisodeTracker, StepInfo, step_info
+from racer_viewer.training.metrics import DrivingStats, EpisodeTracker, step_info, stuck_ticks
 
 Rows = Sequence[int] | NDArray[np.int64]
 Times = list[float]
@@ -34,7 +34,7 @@ class SectorTracker:
 
     def __init__(self, tracks: Sequence[Track], cars: int, from_line: bool) -> None:
         self._gate_count = max(len(track.gates) for track in tracks)
-        self._sector_at = np.concatenate([_sectors_by_gate(len(track.gates), self._gate_count) for track in tracks])
+        self._sector_at = np.concatenate([sectors_by_gate(len(track.gates), self._gate_count) for track in tracks])
         """Sector by gate, with `_gate_count` entries per track."""
         self._entry_tick = 0 if from_line else UNKNOWN
         self._first_gate: NDArray[np.int64] = np.zeros(cars, np.int64)
@@ -87,7 +87,8 @@ class SectorTracker:
             self._entered[row], self._times[row] = self._entry_tick, list(_NO_TIMES)
 
 
-def _sectors_by_gate(gates: int, size: int) -> NDArray[np.int64]:
+def sectors_by_gate(gates: int, size: int) -> NDArray[np.int64]:
+    """Return the sector of each gate of a track, in an array of `size`."""
     return np.searchsorted(sector_gates(gates), np.arange(size), "right").astype(np.int64)
 
 
@@ -105,8 +106,10 @@ class LapTracker:
         """Circuit index by track index; `config.tracks` may contain a circuit twice."""
         self._tracks = None if simulation is None else simulation.cars.view(CAR, np.ndarray)["track"]
         self._circuits = self._current_circuits()
-        self._checkpoints = first.cars.checkpoint.copy()
-        self._gate_passed = False
+        tracks = [load_circuit(name) for name in config.tracks] if simulation is None else simulation.tracks
+        self._gates_by_track = np.array([float(len(track.gates)) for track in tracks])
+        self._stuck_by_track = np.array([stuck_ticks(track) for track in tracks], np.int64)
+        self._set_gate_rules()
         self._episodes = EpisodeTracker(self._cars)
         self._sectors = self._make_sector_tracker(simulation)
         if self._sectors is not None:
@@ -115,8 +118,7 @@ class LapTracker:
     def step(self, step: BatchStep) -> DrivingStats:
         """Add a tick and return its statistics."""
         info = step_info(step)
-        stats = self._episodes.step(info)
-        stats.gate_passed = self._gate_passed or self._look_for_gate(step, info)
+        stats = self._episodes.step(info, self._gate_counts, self._stuck_after)
         if info.lap_times:
             stats.lap_circuits = self._circuits_of(info.lap_rows)
         if self._sectors is not None and (laps := self._sectors.step(step, self._tracks)):
@@ -124,12 +126,22 @@ class LapTracker:
             stats.sector_circuits = self._circuits_of([row for row, _ in laps])
         if len(info.ended) and self._tracks is not None:
             self._circuits = self._current_circuits()  # a new episode may be on another circuit
+            self._set_gate_rules()
         return stats
 
     def _current_circuits(self) -> NDArray[np.int64] | None:
         if self._tracks is not None:
             return self._circuit_of_track.take(self._tracks)
         return np.zeros(self._cars, np.int64) if len(self._config.circuits) == 1 else None
+
+    def _set_gate_rules(self) -> None:
+        """Set the number of gates and `stuck_ticks` of each car; if its circuit is unknown, mean and maximum of all."""
+        if self._tracks is None:
+            self._gate_counts = np.full(self._cars, self._gates_by_track.mean())
+            self._stuck_after = np.full(self._cars, self._stuck_by_track.max())
+        else:
+            self._gate_counts = self._gates_by_track.take(self._tracks)
+            self._stuck_after = self._stuck_by_track.take(self._tracks)
 
     def _circuits_of(self, rows: Rows) -> list[int]:
         circuits = self._circuits
@@ -140,10 +152,3 @@ class LapTracker:
             return None
         tracks = simulation.tracks if simulation else [load_circuit(self._config.tracks[0])]
         return SectorTracker(tracks, self._cars, self._config.starts == "line")
-
-    def _look_for_gate(self, step: BatchStep, info: StepInfo) -> bool:
-        passed = step.cars.checkpoint != self._checkpoints
-        passed[info.ended] = False
-        self._checkpoints[...] = step.cars.checkpoint
-        self._gate_passed = bool(passed.any())
-        return self._gate_passed

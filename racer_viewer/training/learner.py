@@ -2,11 +2,13 @@
 
 A `Run` owns the folder, the run log, checkpoints, evaluations and control. A `Learner` owns the policy, its
 normalisation, the optimiser and the cars. The learner calls a `Callback` while it learns; it knows nothing else of the
-run. stable-baselines3 (`sb3.SB3Learner`) and Ray (`ray.learner.RayLearner`) are such engines.
+run. There are three such engines: PPO in numpy and numba (`native.learner.NativeLearner`), stable-baselines3
+(`sb3.SB3Learner`) and Ray (`ray.learner.RayLearner`).
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +17,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from racer_env.bridge.interface import BatchStep
 from racer_env.engine import Config, Simulation
 from racer_env.errors import RacerError
 from racer_viewer.training.config import RunConfig
@@ -120,9 +121,12 @@ class Learner(ABC):
     """Engine that trains a policy. It is created untrained; `close` releases its cars and processes.
 
     config: settings of the run; only its rewards change while the learner learns.
+    ticks_per_second: speed that a callback keeps by waiting; a learner that drives many ticks between two calls of
+        `on_step` drives fewer if it is low.
     """
 
     config: RunConfig
+    ticks_per_second: float = math.inf
 
     @property
     @abstractmethod
@@ -138,11 +142,6 @@ class Learner(ABC):
     @abstractmethod
     def simulation(self) -> Simulation | None:
         """Simulation of the cars; None if they are in other processes."""
-
-    @property
-    @abstractmethod
-    def last_step(self) -> BatchStep:
-        """Result of the latest tick of the cars of this process."""
 
     @property
     @abstractmethod

@@ -11,11 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.bridge.interface import COMPONENT_KEYS, BatchStep
-from racer_env.engine import TICKS_PER_SECOND
+from racer_env.engine import TICKS_PER_SECOND, Track
+from racer_env.engine.car import MAX_SPEED
+from racer_env.engine.track import DEFAULT_GATES
 
 EPISODES = "racer/episodes_this_rollout"
 EPISODE_WINDOW = 100
 """Number of episodes over which rewards and lengths are averaged, as in stable-baselines3."""
+STUCK_TICKS = 180
+"""Minimum time without a gate after which a car counts as stuck [ticks]; a car that stands still is stopped then."""
+STUCK_SPEED = MAX_SPEED / 4
+"""Speed below which a car may count as stuck [units/s]; faster ones may have started beyond their next gate."""
+NO_GATE = -1
+"""Gate of a car whose episode has just started; its first tick sets it."""
 
 
 class StepInfo(NamedTuple):
@@ -29,13 +37,40 @@ class StepInfo(NamedTuple):
     """Rows of the cars that completed a lap."""
     ended: NDArray[np.int64]
     """Rows of the cars whose episode ended."""
+    stopped: NDArray[np.bool_]
+    """True for each ended episode that ended because the car stood still."""
+    gates: NDArray[np.int64]
+    """Last gate of each car, at the end of its episode if that ended."""
+    speeds: NDArray[np.float64]
+    """Speed of each car [units/s], at the end of its episode if that ended."""
 
 
 def step_info(step: BatchStep) -> StepInfo:
     """Extract the metrics of a tick."""
     rows = np.flatnonzero(step.finished_lap_ticks)
     times = (step.finished_lap_ticks[rows] / TICKS_PER_SECOND).tolist() if len(rows) else []
-    return StepInfo(step.rewards, step.components, times, rows, step.ended)
+    gates, speeds, ended = step.cars.checkpoint.astype(np.int64), step.cars.speed, step.ended
+    if len(ended):
+        speeds = speeds.copy()
+        gates[ended], speeds[ended] = step.final_cars.checkpoint, step.final_cars.speed
+    stopped = step.terminated[ended].astype(np.bool_)
+    return StepInfo(step.rewards, step.components, times, rows, ended, stopped, gates, speeds)
+
+
+def stuck_ticks(track: Track) -> int:
+    """Return the time without a gate after which a car is stuck on this track [ticks]."""
+    spacing = track.length / len(track.gates)
+    return max(STUCK_TICKS, round(spacing / STUCK_SPEED * TICKS_PER_SECOND))
+
+
+def completion_rate(distance: float, failures: int) -> float:
+    """Return the probability that a car drives a whole lap without getting stuck, at the rate of failures seen.
+
+    distance: laps driven by all cars, counted in gates. failures: how often a car was slower than `STUCK_SPEED` and had
+    passed no gate for `stuck_ticks`, or was stopped because it stood still. The time limit of an episode is no failure:
+    circuits whose lap is longer than an episode have a rate too.
+    """
+    return math.exp(-failures / distance) if distance else 0.0
 
 
 @dataclass(eq=False)
@@ -45,8 +80,8 @@ class DrivingStats:
     steps: environment steps, summed over cars. components: sums of the reward components. laps: lap times [s].
     lap_circuits: circuit index of each lap; empty if unknown. sectors: sector times [s] of laps, NaN where a sector was
     not driven completely. sector_circuits: circuit index of each row of sectors; empty if unknown. returns, lengths:
-    reward and ticks of the episodes that ended. completed: how many of those episodes had a lap. gate_passed: whether
-    any car has passed a gate so far.
+    reward and ticks of the episodes that ended. distance, failures: see `completion_rate`. car_rewards, car_episodes:
+    reward and number of ended episodes of each car of this process; None if unknown.
     """
 
     steps: int = 0
@@ -57,8 +92,10 @@ class DrivingStats:
     sector_circuits: list[int] = field(default_factory=list)
     returns: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
-    completed: int = 0
-    gate_passed: bool = False
+    distance: float = 0.0
+    failures: int = 0
+    car_rewards: NDArray[np.float64] | None = None
+    car_episodes: NDArray[np.int64] | None = None
 
     def add(self, other: DrivingStats) -> None:
         """Add the statistics of other ticks."""
@@ -70,29 +107,48 @@ class DrivingStats:
         self.sector_circuits += other.sector_circuits
         self.returns += other.returns
         self.lengths += other.lengths
-        self.completed += other.completed
-        self.gate_passed |= other.gate_passed
+        self.distance += other.distance
+        self.failures += other.failures
 
 
 class EpisodeTracker:
-    """Sums rewards and ticks of every car's episode."""
+    """Sums rewards and ticks of every car's episode, and counts gates and failures."""
 
     def __init__(self, cars: int) -> None:
         self._returns, self._lengths = np.zeros(cars), np.zeros(cars, np.int64)
-        self._has_lapped = np.zeros(cars, np.bool_)
+        self._gates, self._since_gate = np.full(cars, NO_GATE), np.zeros(cars, np.int64)
+        self._stuck = np.zeros(cars, np.bool_)
 
-    def step(self, info: StepInfo) -> DrivingStats:
-        """Add a tick; return its statistics without circuits and sectors."""
+    def step(
+        self,
+        info: StepInfo,
+        gate_counts: NDArray[np.float64] | float = DEFAULT_GATES,
+        stuck_after: NDArray[np.int64] | int = STUCK_TICKS,
+    ) -> DrivingStats:
+        """Add a tick; return its statistics without circuits and sectors.
+
+        gate_counts, stuck_after: number of gates and `stuck_ticks` of each car's circuit, or of all of them.
+        """
         self._returns += info.rewards
         self._lengths += 1
         stats = DrivingStats(len(info.rewards), info.components.sum(axis=0), info.lap_times)
-        if info.lap_times:
-            self._has_lapped[info.lap_rows] = True
-        rows = info.ended
+        stats.car_rewards, stats.car_episodes = info.rewards, np.zeros(len(info.rewards), np.int64)
+        passed = (info.gates != self._gates) & (self._gates != NO_GATE)
+        self._gates, rows = info.gates, info.ended
+        self._since_gate += 1
+        if passed.any():
+            self._since_gate[passed], self._stuck[passed] = 0, False
+            stats.distance = float((passed / gate_counts).sum())
+        stuck = (self._since_gate >= stuck_after) & (info.speeds < STUCK_SPEED)
+        if len(rows):
+            stuck[rows] |= info.stopped
+        stats.failures = int((stuck & ~self._stuck).sum())
+        self._stuck |= stuck
         if len(rows):
             stats.returns, stats.lengths = self._returns[rows].tolist(), self._lengths[rows].tolist()
-            stats.completed = int(self._has_lapped[rows].sum())
-            self._returns[rows], self._lengths[rows], self._has_lapped[rows] = 0.0, 0, False
+            self._returns[rows], self._lengths[rows], self._since_gate[rows] = 0.0, 0, 0
+            self._gates[rows], self._stuck[rows] = NO_GATE, False
+            stats.car_episodes[rows] = 1
         return stats
 
 
@@ -113,7 +169,7 @@ class DrivingMetrics:
 
     `reward/progress` ... `reward/stillness`: mean over steps and cars.
     `racer/mean_lap_time_sec`, `racer/best_lap_time_sec`: over the laps completed in a rollout.
-    `racer/completion_rate`: share of the ended episodes with at least one completed lap.
+    `racer/completion_rate`: see `completion_rate`; since the last rollout with ended episodes.
     `racer/episodes_this_rollout`: number of episodes that ended.
     `rollout/ep_rew_mean`, `rollout/ep_len_mean`: mean over the last 100 episodes, in rewards of the environment.
 
@@ -124,6 +180,8 @@ class DrivingMetrics:
         self.best_lap: float | None = None
         self.laps = self.episodes = 0
         self._rollout = DrivingStats()
+        self._distance, self._failures = 0.0, 0
+        """Distance and failures since the completion rate was recorded last."""
         self._last_returns = deque[float](maxlen=EPISODE_WINDOW)
         self._last_lengths = deque[int](maxlen=EPISODE_WINDOW)
 
@@ -135,10 +193,11 @@ class DrivingMetrics:
             logger.record_mean(f"reward/{key}", value)
         rollout = self._rollout
         rollout.laps += stats.laps
+        self._distance += stats.distance
+        self._failures += stats.failures
         if stats.returns:
             rollout.returns += stats.returns
             rollout.lengths += stats.lengths
-            rollout.completed += stats.completed
             self.episodes += len(stats.returns)
         if stats.laps:
             self.laps += len(stats.laps)
@@ -154,7 +213,8 @@ class DrivingMetrics:
         if ended:
             self._last_returns.extend(rollout.returns)
             self._last_lengths.extend(rollout.lengths)
-            record("racer/completion_rate", rollout.completed / ended)
+            record("racer/completion_rate", completion_rate(self._distance, self._failures))
+            self._distance, self._failures = 0.0, 0
             record("rollout/ep_rew_mean", float(np.mean(self._last_returns)))
             record("rollout/ep_len_mean", float(np.mean(self._last_lengths)))
         if ended or EPISODES not in logger.name_to_value:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from racer_env.errors import os_reason
 from racer_viewer.agents import Agent, AgentError, AgentInfo, RunningStats, Statistics, agent_of_arrays
 from racer_viewer.agents.policies import OBSERVATION_SIZE
 from racer_viewer.agents.sb3_model import CRITICS, DEFAULT_CLIP_MEAN, ModelDescription
@@ -132,9 +133,7 @@ class PolicyLog:
             self._file.seek(self._size)
             self._file.write(record)
         except OSError as error:
-            self._run_log.event(
-                "problem", f"could not save a policy: {error.strerror or error}; the run continues", steps
-            )
+            self._run_log.event("problem", f"could not save a policy: {os_reason(error)}; the run continues", steps)
             return
         self._run_log.policy(steps, self._size)
         self._size += len(record)
@@ -153,11 +152,13 @@ def load_policy(folder: Path, content: Mapping[str, Any], steps: int, offset: in
     path = folder / POLICIES_FILE
     try:
         layout = PolicyLayout.from_json(content)
+        if layout.size > MAX_FILE_SIZE:
+            raise ValueError(f"it would have {layout.size:,} bytes")
         with path.open("rb") as file:
             file.seek(offset)
             record = file.read(layout.size)
         modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         info = AgentInfo(f"{folder.name} at {steps:,}", path, layout.size, modified, stats_path=path)
         return layout.decode(record, steps, info)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise AgentError(f"{path}: the policy at {steps:,} steps cannot be read ({error})") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise AgentError(f"{path}: the policy at {steps:,} steps cannot be read ({os_reason(error)})") from error

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
-from racer_env.engine import load_circuit, parse_config
-from racer_env.errors import RacerError
+from racer_env.engine import circuit_name, load_circuit, parse_config
+from racer_env.errors import RacerError, os_reason
+from racer_viewer.optional import SB3
 from racer_viewer.training.callbacks import (
     CheckpointCallback,
     EvaluationCallback,
@@ -36,6 +38,13 @@ from racer_viewer.training.run_folder import (
 from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.run_log_reader import FINISHED, STOPPED
 
+ENGINES = {"native": "native engine", "sb3": "stable-baselines3", "ray": "Ray"}
+"""Names of engines in the run log."""
+LEARNERS = {
+    "native": "racer_viewer.training.native.learner:NativeLearner",
+    "sb3": "racer_viewer.training.sb3:SB3Learner",
+}
+"""Learner of each engine that trains in one process, as MODULE:CLASS; its module is imported when it is needed."""
 POLICY_INTERVAL = {"ppo": 1, "sac": 8}
 """Number of updates per logged policy; SAC makes many updates per second."""
 
@@ -54,7 +63,7 @@ class RunResult:
 class Run:
     """One training run. `learn` does the work; `stop` and `discard` end it, from a signal handler or another thread.
 
-    checkpoint: saved model to resume from. make_learner: engine; stable-baselines3 by default.
+    checkpoint: saved model to resume from. make_learner: engine; that of the config by default.
     metrics: driving metrics so far. log: run log, available once `learn` has started.
     """
 
@@ -69,13 +78,14 @@ class Run:
     ) -> None:
         if checkpoint is None and config.name:
             check_name_is_free(config.name, runs)
-        self.config = config if config.name else replace(config, name=free_name(config, runs))
+        engine = config.local_engine if make_learner is None else config.engine
+        self.config = replace(config, name=config.name or free_name(config, runs), engine=engine)
         self.folder = checkpoint.model.parent if checkpoint else runs / self.config.name
         self.tracks = [load_circuit(name) for name in self.config.circuits]
         """Tracks of the distinct circuits, loaded now so that a bad one is reported before anything is written."""
         self.metrics = DrivingMetrics()
         self._checkpoint = checkpoint
-        self._make_learner = make_learner or make_sb3_learner
+        self._make_learner = make_learner or create_learner
         self._stopped = self._discarded = False
         self._learner: Learner | None = None
         self._checkpoints: CheckpointCallback | None = None
@@ -158,7 +168,7 @@ class Run:
         try:
             write_config(self.config, self.folder)
         except OSError as error:
-            self.log.event("problem", f"could not write {CONFIG_FILE}: {error.strerror or error}", steps)
+            self.log.event("problem", f"could not write {CONFIG_FILE}: {os_reason(error)}", steps)
 
     def _load(self, learner: Learner) -> int:
         """Load the checkpoint or the model to start from; return the number of steps learned before."""
@@ -209,18 +219,25 @@ class Run:
 
     def _log_start(self, steps: int) -> None:
         config = self.config
-        where = config.tracks[0] if len(self.tracks) == 1 else f"{len(self.tracks)} circuits"
-        text = f"Started: {config.algo.upper()} on {where}, {config.num_cars} cars"
+        where = circuit_name(config.tracks[0]) if len(self.tracks) == 1 else f"{len(self.tracks)} circuits"
+        engine = ENGINES.get(config.engine, type(self._learner).__name__)
+        text = f"Started: {config.algo.upper()} on {where}, {config.num_cars} cars, {engine}"
         text = text if not steps else f"Resumed at {steps:,} steps"
         self.log.event("begin", text, steps, circuits=config.circuits)
 
 
-def make_sb3_learner(config: RunConfig, bridge_url: str | None = None) -> Learner:
-    """Create a learner of stable-baselines3; raise RacerError if it is not installed."""
-    try:
-        from racer_viewer.training.sb3 import SB3Learner
-    except ModuleNotFoundError as error:
-        raise RacerError(
-            f"training needs {error.name}, which is not installed: pip install 'racer-viewer[train]'"
-        ) from None
-    return SB3Learner(config, bridge_url)
+def create_learner(config: RunConfig, bridge_url: str | None = None) -> Learner:
+    """Create the learner of a run in this process, with the engine of the config."""
+    check_engine(config, bridge_url)
+    module, _, name = LEARNERS[config.local_engine].partition(":")
+    make: Callable[..., Learner] = getattr(import_module(module), name)
+    return make(config) if bridge_url is None else make(config, bridge_url)
+
+
+def check_engine(config: RunConfig, bridge_url: str | None = None) -> None:
+    """Raise RacerError if the engine of a config is not installed, or cannot drive the cars of a bridge."""
+    if config.local_engine == "native":
+        if bridge_url is not None:
+            raise RacerError("--engine native trains on cars of this process only; use --engine sb3 with --bridge")
+    else:
+        SB3.require()

@@ -10,13 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, os_reason, suggestion
 from racer_viewer.agents import AgentError, find_stats
 from racer_viewer.agents.archive import Archive, read_file
 from racer_viewer.agents.load import DESCRIPTION
-from racer_viewer.agents.sb3_model import MAX_DESCRIPTION_BYTES, parse_fields
+from racer_viewer.agents.sb3_model import MAX_DESCRIPTION_BYTES, parse_fields, steps_in
 from racer_viewer.paths import atomic_write
-from racer_viewer.training.config import RunConfig, load_run_config
+from racer_viewer.training.config import Engine, RunConfig, load_run_config
 
 CONFIG_FILE = "config.json"
 LEARNER_LOG_FILE = "learner.log"
@@ -24,7 +24,7 @@ LEARNER_LOG_FILE = "learner.log"
 REMOVE_TRIES, REMOVE_INTERVAL = 20, 0.05
 """Attempts to remove a run and time between them [s]; Windows keeps files that another process is reading."""
 HIDDEN = "."
-"""Prefix of a folder that is being removed; `run_folders` skips it."""
+"""Prefix of temporary files, and of a folder that is being removed; no list shows them."""
 _STEPS = re.compile(r"_(\d{1,18})_steps$")
 
 
@@ -53,8 +53,9 @@ def find_checkpoint(where: Path, runs: Path) -> Checkpoint:
     if model is None:
         raise ResumeError(f"{folder} has no checkpoint yet: there is nothing to resume")
     if not model.is_file():
-        known = ", ".join(each.name for each in run_folders(runs))
-        raise ResumeError(f"--resume {where}: no such model or run" + (f"; runs: {known}" if known else ""))
+        known = [each.name for each in run_folders(runs)]
+        hint = f"; {suggestion(str(where), known)}" if known else ""
+        raise ResumeError(f"--resume {where}: there is no such model or run{hint}")
     stats = find_stats(model)
     if stats is None:
         raise ResumeError(
@@ -80,14 +81,16 @@ def folder_of(where: Path) -> Path:
     return where.parent if where.is_file() else where
 
 
-def resumed_config(where: Path, timesteps: int | None = None) -> RunConfig:
+def resumed_config(where: Path, timesteps: int | None = None, engine: Engine | None = None) -> RunConfig:
     """Return the config to resume a run with. Raises ResumeError if no steps are left.
 
     where: run folder, to resume from its latest checkpoint or its start, or a model in it.
-    timesteps: new total number of steps; None keeps the old one.
+    timesteps, engine: new total number of steps and other engine; None keeps the old ones, except that a run on Ray
+        continues in one process.
     """
     config = load_run_config(folder_of(where) / CONFIG_FILE)
     config = config if timesteps is None else replace(config, timesteps=timesteps)
+    config = replace(config, engine=engine or ("auto" if config.engine == "ray" else config.engine))
     if where.is_file() or latest_model(where) is not None:
         check_steps_left(find_checkpoint(where, where.parent), config)
     return config
@@ -97,24 +100,37 @@ def check_steps_left(checkpoint: Checkpoint, config: RunConfig) -> None:
     if checkpoint.steps >= config.timesteps:
         name = config.name or checkpoint.model.parent.name
         raise ResumeError(
-            f"{name} has learned {checkpoint.steps:,} of {config.timesteps:,} steps: "
-            f"ask for more with --timesteps, for example --timesteps {2 * checkpoint.steps}"
+            f"{name} has trained for {checkpoint.steps:,} of {config.timesteps:,} steps: "
+            f"use a larger number, for example --timesteps {2 * checkpoint.steps}"
         )
 
 
 def latest_model(folder: Path) -> Path | None:
-    """Return the model of a run with the most steps. The best model is for driving and not considered."""
-    models = [path for path in folder.glob("*.zip") if not path.stem.endswith("_best") and path.name[0] != "."]
-    return max(models, key=lambda path: (steps_of(path), path.stat().st_mtime), default=None)
+    """Return the model of a run with the most steps. The best model is for driving and not considered.
+
+    Damaged models are skipped; if there is no other, raises ResumeError.
+    """
+    models = [path for path in folder.glob("*.zip") if not path.stem.endswith("_best") and path.name[0] != HIDDEN]
+    found: list[tuple[int, float, Path]] = []
+    problem: ResumeError | None = None
+    for path in models:
+        try:
+            found.append((steps_of(path), path.stat().st_mtime, path))
+        except ResumeError as error:
+            problem = error
+        except OSError:  # removed meanwhile
+            continue
+    if problem is not None and not found:
+        raise problem
+    return max(found)[-1] if found else None
 
 
 def steps_of(model: Path) -> int:
     """Return the number of steps a model was trained for, from its content or else its name."""
     steps = None
     with suppress(AgentError):
-        fields = parse_fields(Archive(read_file(model)).read(DESCRIPTION, MAX_DESCRIPTION_BYTES))
-        steps = fields.get("num_timesteps")
-    if type(steps) is int and steps >= 0:
+        steps = steps_in(parse_fields(Archive(read_file(model)).read(DESCRIPTION, MAX_DESCRIPTION_BYTES)))
+    if steps is not None:
         return steps
     named = _STEPS.search(model.stem)
     if named is None:
@@ -156,7 +172,7 @@ def remove_run(folder: Path) -> None:
             if not folder.exists():
                 return
         except OSError as error:
-            problem = error.strerror or str(error)
+            problem = os_reason(error)
         else:
             return
         time.sleep(REMOVE_INTERVAL)

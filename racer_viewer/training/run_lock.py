@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, os_reason
 
 LEARNER_FILE = "learner.json"
 CONTENT_SIZE = 512
@@ -88,7 +88,7 @@ class RunLock:
         try:
             self._handle = self._take()
         except OSError as error:
-            raise RacerError(f"cannot write {self._path}: {error.strerror or error}") from None
+            raise RacerError(f"cannot write {self._path}: {os_reason(error)}") from None
 
     def publish(self, address: LearnerAddress) -> None:
         """Write the address of this learner to the lock file."""
@@ -120,7 +120,8 @@ class RunLock:
 def read_address(folder: Path) -> LearnerAddress | None:
     """Return the address in the lock file, even if its learner is no longer alive."""
     try:
-        return _parse((folder / LEARNER_FILE).read_bytes())
+        with (folder / LEARNER_FILE).open("rb") as file:
+            return _parse(file.read(CONTENT_SIZE))
     except OSError:
         return None
 
@@ -153,14 +154,14 @@ def check_not_running(folder: Path) -> None:
 
 def _in_use(folder: Path, pid: int | None) -> str:
     where = "" if pid is None else f", in process {pid}"
-    return f"{folder.name} is learning already{where}: stop that run first"
+    return f"{folder.name} is training already{where}: stop that run first"
 
 
 def _parse(content: bytes) -> LearnerAddress | None:
     try:
         values = json.loads(content)
         return LearnerAddress(int(values["pid"]), int(values["port"]), str(values["key"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from racer_env.errors import os_reason
 from racer_viewer.training.run_log_reader import EVENT, LAPS, POLICY, RUN_LOG_FILE, SPEED, UPDATE, RunLogReader
 
 MAX_PENDING_LINES = 10_000
@@ -121,7 +122,7 @@ class RunLog:
             del self._pending[:-MAX_PENDING_LINES]
             if not self._failed:
                 self._failed = True
-                self._report_failure(f"could not write {self._path.name}: {error.strerror or error}; the run continues")
+                self._report_failure(f"could not write {self._path.name}: {os_reason(error)}; the run continues")
         else:
             self._pending.clear()
             self._failed = False

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
-import orjson
 
+from racer_env.engine import parse_config
+from racer_env.errors import ConfigError
 from racer_viewer.run_history import UNKNOWN, Floats, RunEvent, RunHistory
 from racer_viewer.timing import SECTORS
 
@@ -37,31 +39,117 @@ CHUNK_SIZE = 2**20
 """Maximum number of bytes parsed per `advance`; parsing more would delay the other threads of a window."""
 
 
+MAX_LINE_SIZE = 4 * 2**20
+"""Maximum size of a line [bytes]."""
+MAX_METRICS, MAX_CELLS = 512, 2**24
+"""Maximum number of metrics, and of their values in all updates, which take 128 MiB."""
+MAX_LAPS = 2**21
+"""Maximum number of laps, and of rows of sector times, which take 50 and 84 MiB; a run of 10^9 steps has as many."""
+MAX_EVENTS, MAX_STARTS = 20_000, 1000
+"""Maximum number of events, and of starts and resumptions, each of which looks through all events."""
+MAX_TEXT_LENGTH = 2000
+"""Maximum length of the text of an event [characters]."""
+
+Steps = Annotated[float, msgspec.Meta(ge=0.0, le=2.0**53)]
+Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=1e12)]
+Number = Annotated[float, msgspec.Meta(ge=-1e38, le=1e38)]
+Name = Annotated[str, msgspec.Meta(max_length=200)]
+LapRow = Annotated[list[Number], msgspec.Meta(min_length=2, max_length=3)]
+SectorRow = Annotated[list[Number | None], msgspec.Meta(min_length=1 + SECTORS, max_length=2 + SECTORS)]
+Shape = Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=2**24)]], msgspec.Meta(max_length=4)]
+
+
+class UpdateEntry(msgspec.Struct, tag_field="what", tag=UPDATE):
+    """Metrics of one policy update."""
+
+    steps: Steps
+    seconds: Seconds
+    values: dict[Name, Number]
+
+
+class LapsEntry(msgspec.Struct, tag_field="what", tag=LAPS):
+    """Finished laps."""
+
+    laps: list[LapRow]
+    sectors: list[SectorRow]
+
+
+class EventEntry(msgspec.Struct, tag_field="what", tag=EVENT):
+    """An event."""
+
+    steps: Steps
+    seconds: Seconds
+    kind: Name
+    text: str
+    circuits: Annotated[list[str], msgspec.Meta(max_length=4096)] | None = None
+    outcome: Name = ""
+    rewards: dict[str, Any] | None = None
+
+
+class NetworkEntry(msgspec.Struct, tag_field="what", tag=NETWORK):
+    """Layout of policies."""
+
+    algorithm: Name
+    activation: Name
+    clip_obs: Number
+    epsilon: Number
+    tensors: Annotated[dict[Name, Shape], msgspec.Meta(max_length=256)]
+
+
+class PolicyEntry(msgspec.Struct, tag_field="what", tag=POLICY):
+    """Position of a policy."""
+
+    steps: Steps
+    offset: Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+
+
+_DECODER = msgspec.json.Decoder(UpdateEntry | LapsEntry | EventEntry | NetworkEntry | PolicyEntry)
+
+
 class GrowingRows:
-    """Appendable rows of numbers. Views returned earlier never change."""
+    """Appendable rows of numbers. Views that were published never change."""
 
     def __init__(self, *shape: int) -> None:
         self._rows, self.count = np.zeros((64, *shape)), 0
+        self._published = 0
+        """Number of rows in published views."""
 
     @property
     def view(self) -> Floats:
         return self._rows[: self.count]
 
+    def publish(self) -> Floats:
+        """Return a view that stays as it is."""
+        self._published = self.count
+        return self.view
+
     def append(self, row: Sequence[float] | float) -> None:
-        if self.count == len(self._rows):
-            more = np.zeros((2 * len(self._rows), *self._rows.shape[1:]))
-            more[: self.count] = self._rows
-            self._rows = more
+        self._reserve(1)
         self._rows[self.count] = row
         self.count += 1
 
+    def extend(self, rows: Sequence[Any] | Floats) -> None:
+        self._reserve(len(rows))
+        self._rows[self.count : self.count + len(rows)] = rows
+        self.count += len(rows)
+
     def truncate(self, count: int) -> None:
         """Keep only the first `count` rows."""
-        self._rows, self.count = self._rows.copy(), min(count, self.count)
+        if count < self.count:
+            self._rows, self.count, self._published = self._rows[:count].copy(), count, 0
 
     def replace_last(self, row: Sequence[float] | float) -> None:
-        self._rows = self._rows.copy()
+        if self._published == self.count:
+            self._rows, self._published = self._rows.copy(), 0
         self._rows[self.count - 1] = row
+
+    def _reserve(self, count: int) -> None:
+        """Make room for more rows."""
+        needed = self.count + count
+        if needed > len(self._rows):
+            more = np.zeros((max(needed, 2 * len(self._rows)), *self._rows.shape[1:]))
+            more[: self.count] = self.view
+            self._rows, self._published = more, 0
 
 
 class RunLogReader:
@@ -77,6 +165,7 @@ class RunLogReader:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._path, self._position, self._rest = folder, folder / RUN_LOG_FILE, 0, b""
+        self._damaged = 0
         self._reported: set[str] = set()
         self.starts, self.paused, self.outcome = 0, False, ""
         self.rewards: Mapping[str, Any] | None = None
@@ -106,7 +195,8 @@ class RunLogReader:
         if not data:
             return False
         self._position += len(data)
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, rest = (self._rest + data).split(b"\n")
+        self._rest = rest[: MAX_LINE_SIZE + 1]
         for line in lines:
             self._read_line(line)
         self.history = self._make_history()
@@ -124,69 +214,88 @@ class RunLogReader:
         self.history = self._make_history()
 
     def _read_line(self, line: bytes) -> None:
-        """Apply one log line; skip lines damaged by a full disk or a killed learner."""
-        try:
-            content = orjson.loads(line)
-            _HANDLERS[content["what"]](self, content)
-        except (ValueError, KeyError, TypeError, IndexError):
+        """Apply one log line; count and skip lines damaged by a full disk, a killed learner or another program."""
+        if not line:
             return
+        try:
+            if len(line) > MAX_LINE_SIZE:
+                raise ValueError("a line is too long")
+            self._apply(_DECODER.decode(line))
+        except (msgspec.DecodeError, ValueError, RecursionError, ConfigError):
+            self._damaged += 1
 
-    def _read_update(self, content: Mapping[str, Any]) -> None:
-        steps = float(content["steps"])
-        is_same_update = bool(self._steps.count) and self._steps.view[-1] == steps  # SAC logs several times per tick
+    def _apply(self, entry: UpdateEntry | LapsEntry | EventEntry | NetworkEntry | PolicyEntry) -> None:
+        if isinstance(entry, UpdateEntry):
+            self._read_update(entry)
+        elif isinstance(entry, LapsEntry):
+            self._read_laps(entry)
+        elif isinstance(entry, EventEntry):
+            self._read_event(entry)
+        elif isinstance(entry, PolicyEntry):
+            self.policies.append((self._layout, int(entry.steps), entry.offset))
+            self._policy_steps.append(entry.steps)
+        else:
+            self._layout = msgspec.to_builtins(entry)
+
+    def _read_update(self, entry: UpdateEntry) -> None:
+        metrics = len(self._values.keys() | entry.values.keys())
+        if metrics > MAX_METRICS or metrics * (self._steps.count + 1) > MAX_CELLS:
+            raise ValueError("there are too many metrics")
+        is_same_update = bool(self._steps.count) and self._steps.view[-1] == entry.steps  # SAC logs several per tick
         if not is_same_update:
-            self._steps.append(steps)
-            self._seconds.append(float(content["seconds"]))
+            self._steps.append(entry.steps)
+            self._seconds.append(entry.seconds)
             for column in self._values.values():
                 column.append(np.nan)
-        for name, value in content["values"].items():
+        for name, value in entry.values.items():
             column = self._column(name)
             if is_same_update:
-                column.replace_last(float(value))
+                column.replace_last(value)
             else:
-                column.view[-1] = float(value)  # no returned view contains this row yet
+                column.view[-1] = value  # no returned view contains this row yet
 
     def _column(self, name: str) -> GrowingRows:
         if name not in self._values:
             column = self._values[name] = GrowingRows()
-            for _ in range(self._steps.count):
-                column.append(np.nan)
+            column.extend(np.full(self._steps.count, np.nan))
         return self._values[name]
 
-    def _read_laps(self, content: Mapping[str, Any]) -> None:
-        for steps, time, *circuit in content["laps"]:
-            self._laps.append([steps, time])
-            self._lap_circuits.append(circuit[0] if circuit else UNKNOWN)
-        for row in content["sectors"]:
-            steps, *times = row[: 1 + SECTORS]
-            self._sectors.append([steps, *(np.nan if time is None else time for time in times)])
-            self._sector_circuits.append(row[1 + SECTORS] if len(row) > 1 + SECTORS else UNKNOWN)
+    def _read_laps(self, entry: LapsEntry) -> None:
+        if max(self._laps.count + len(entry.laps), self._sectors.count + len(entry.sectors)) > MAX_LAPS:
+            raise ValueError("there are too many laps")
+        if entry.laps:
+            rows = _filled(entry.laps, 3)
+            self._laps.extend(rows[:, :2])
+            self._lap_circuits.extend(rows[:, 2])
+        if entry.sectors:
+            rows = _filled(entry.sectors, 2 + SECTORS)
+            self._sectors.extend(rows[:, :-1])
+            self._sector_circuits.extend(rows[:, -1])
 
-    def _read_event(self, content: Mapping[str, Any]) -> None:
-        event = RunEvent(int(content["steps"]), float(content["seconds"]), str(content["kind"]), str(content["text"]))
+    def _read_event(self, entry: EventEntry) -> None:
+        event = RunEvent(int(entry.steps), entry.seconds, entry.kind, entry.text[:MAX_TEXT_LENGTH])
+        if len(self._events) >= MAX_EVENTS:
+            raise ValueError("there are too many events")
         if event.kind == "begin":
-            self._read_start(content, event.steps)
+            self._read_start(entry, event.steps)
         elif event.kind in ("paused", "resumed"):
             self.paused = event.kind == "paused"
         elif event.kind == "weights":
-            self.rewards = content.get("rewards")
+            parse_config(entry.rewards)
+            self.rewards = entry.rewards
         elif event.kind == "end":
-            self.outcome = str(content.get("outcome", ""))
+            self.outcome = entry.outcome
         if event.kind != "problem" or event.text not in self._reported:
             self._events.append(event)
 
-    def _read_start(self, content: Mapping[str, Any], steps: int) -> None:
+    def _read_start(self, entry: EventEntry, steps: int) -> None:
+        if self.starts >= MAX_STARTS:
+            raise ValueError("it was started too often")
         self.starts += 1
         self.paused, self.outcome, self.rewards = False, "", None
-        self._circuits = tuple(map(str, content.get("circuits", self._circuits)))
+        if entry.circuits is not None:
+            self._circuits = tuple(entry.circuits)
         self._discard_after(steps)
-
-    def _read_policy(self, content: Mapping[str, Any]) -> None:
-        self.policies.append((self._layout, int(content["steps"]), int(content["offset"])))
-        self._policy_steps.append(float(content["steps"]))
-
-    def _read_network(self, content: Mapping[str, Any]) -> None:
-        self._layout = content
 
     def _discard_after(self, steps: int) -> None:
         """Drop everything after the checkpoint that the run resumed from."""
@@ -204,26 +313,26 @@ class RunLogReader:
     def _make_history(self) -> RunHistory:
         return RunHistory(
             name=self.folder.name,
-            steps=self._steps.view,
-            seconds=self._seconds.view,
-            values={name: column.view for name, column in self._values.items()},
-            laps=self._laps.view,
-            sectors=self._sectors.view,
+            steps=self._steps.publish(),
+            seconds=self._seconds.publish(),
+            values={name: column.publish() for name, column in self._values.items()},
+            laps=self._laps.publish(),
+            sectors=self._sectors.publish(),
             events=tuple(self._events),
-            policies=self._policy_steps.view,
+            policies=self._policy_steps.publish(),
             circuits=self._circuits,
-            lap_circuits=self._lap_circuits.view,
-            sector_circuits=self._sector_circuits.view,
+            lap_circuits=self._lap_circuits.publish(),
+            sector_circuits=self._sector_circuits.publish(),
+            damaged=self._damaged,
         )
 
 
-_HANDLERS = {
-    UPDATE: RunLogReader._read_update,
-    LAPS: RunLogReader._read_laps,
-    EVENT: RunLogReader._read_event,
-    POLICY: RunLogReader._read_policy,
-    NETWORK: RunLogReader._read_network,
-}
+def _filled(rows: Sequence[Sequence[float | None]], width: int) -> Floats:
+    """Return rows of the same width: missing values are NaN, a missing circuit is UNKNOWN."""
+    if len({len(row) for row in rows}) > 1:
+        rows = [[*row, UNKNOWN] if len(row) < width else row for row in rows]
+    filled = np.array(rows, np.float64)
+    return filled if filled.shape[1] == width else np.insert(filled, width - 1, UNKNOWN, axis=1)
 
 
 def load_history(folder: Path) -> RunHistory:

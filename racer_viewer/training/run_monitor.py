@@ -6,18 +6,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from racer_env.engine import parse_config
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, in_one_line
 from racer_viewer.agents import Agent, AgentError
 from racer_viewer.run_history import RunEvent, RunHistory, Swarm
 from racer_viewer.runtime import program_command
 from racer_viewer.training import control
 from racer_viewer.training.car_feed import CarFeedMonitor
-from racer_viewer.training.config import RunConfig, load_run_config
+from racer_viewer.training.config import Engine, RunConfig, load_run_config
 from racer_viewer.training.control import ControlClient, release_learner
 from racer_viewer.training.policy_log import load_policy
 from racer_viewer.training.run_folder import (
@@ -45,20 +46,46 @@ LearnerProcess = subprocess.Popen[bytes]
 RunState = Literal["starting", "learning", "paused", "finished", "stopped", "failed"]
 
 
-def start_learner(where: Path) -> LearnerProcess:
+def start_learner(where: Path, prepared: LearnerProcess | None = None) -> LearnerProcess:
     """Start a learner process in a session of its own, so that Ctrl-C in the window's terminal does not reach it.
 
-    where: run folder, or the model in it to resume from. The process ends when its standard input is closed.
+    where: run folder, or the model in it to resume from. prepared: process of `prepare_learner`, which is used if it
+    still runs. The process ends when its standard input is closed.
     """
+    if prepared is not None and prepared.poll() is None and prepared.stdin is not None:
+        try:
+            prepared.stdin.write(f"{where.absolute()}\n".encode())
+            prepared.stdin.flush()
+            return prepared
+        except OSError:
+            discard_learner(prepared)
     with (folder_of(where) / LEARNER_LOG_FILE).open("wb") as log:
-        return subprocess.Popen(
-            [*program_command(), "learn", str(where.absolute())],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            creationflags=_windows_flags(),
-        )
+        return _start_process(log, str(where.absolute()))
+
+
+def prepare_learner() -> LearnerProcess:
+    """Start a process that imports everything and then waits for `start_learner`.
+
+    A process needs a second or more for that. It ends when its standard input is closed.
+    """
+    return _start_process(subprocess.DEVNULL)
+
+
+def discard_learner(prepared: LearnerProcess) -> None:
+    """End a process of `prepare_learner` that is not needed."""
+    with suppress(OSError), prepared:
+        prepared.kill()
+
+
+def _start_process(output: int | IO[bytes], *arguments: str) -> LearnerProcess:
+    return subprocess.Popen(
+        [*program_command(), "learn", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        creationflags=_windows_flags(),
+    )
 
 
 def explain_end(folder: Path, code: int | None, has_log: bool) -> str:
@@ -143,15 +170,15 @@ class RunMonitor:
             self._thread.start()
 
     @classmethod
-    def start(cls, config: RunConfig, runs: Path) -> RunMonitor:
-        """Start a run in a new folder, named by the config or by a free name."""
+    def start(cls, config: RunConfig, runs: Path, prepared: LearnerProcess | None = None) -> RunMonitor:
+        """Start a run in a new folder, named by the config or by a free name. prepared: see `start_learner`."""
         if config.name:
             check_name_is_free(config.name, runs)
         config = config if config.name else replace(config, name=free_name(config, runs))
         folder = runs / config.name
         folder.mkdir(parents=True)
         write_config(config, folder)
-        return cls(config, RunLogReader(folder), start_learner(folder), is_new=True)
+        return cls(config, RunLogReader(folder), start_learner(folder, prepared), is_new=True)
 
     @classmethod
     def attach(cls, folder: Path) -> RunMonitor:
@@ -161,16 +188,17 @@ class RunMonitor:
         return cls(config, reader, pid=pid)
 
     @classmethod
-    def continue_run(cls, where: Path, timesteps: int | None = None) -> RunMonitor:
+    def continue_run(cls, where: Path, timesteps: int | None = None, engine: Engine | None = None) -> RunMonitor:
         """Resume a run from its latest checkpoint, or start it anew if it has none.
 
         where: run folder, or the model in it to resume from.
-        timesteps: new total number of steps; None keeps the old one. Raises RacerError if no steps are left.
+        timesteps, engine: new total number of steps and other engine; None keeps the old ones. Raises RacerError if no
+            steps are left.
         """
         folder = folder_of(where)
         check_not_running(folder)
-        config = resumed_config(where, timesteps)
-        if timesteps is not None:
+        config = resumed_config(where, timesteps, engine)
+        if timesteps is not None or engine is not None:
             write_config(config, folder)
         reader = RunLogReader(folder)
         reader.read_all()
@@ -301,7 +329,7 @@ class RunMonitor:
             while not self._poll():
                 pass
         except Exception as error:  # the window must show any error of this thread
-            self.problem, self._ended_as = f"The run can no longer be followed: {error}", "failed"
+            self.problem, self._ended_as = f"The run can no longer be followed: {in_one_line(error)}", "failed"
         finally:
             self._client.close()
             self._cars.close()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,23 +14,23 @@ import torch
 from stable_baselines3 import PPO, SAC
 from stable_baselines3.common import callbacks as sb3_callbacks
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import KVWriter, Logger, make_output_format
+from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.type_aliases import TrainFreq
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from racer_env.bridge.interface import BatchStep
-from racer_env.engine import ANYWHERE, Simulation, Start, load_circuit
+from racer_env.engine import Simulation, load_circuit
 from racer_env.engine.rewards import PROGRESS
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, os_reason
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.agents import load_agent, load_stats, restore_stats, stats_of
 from racer_viewer.agents.model_writer import ModelContent, save_model
 from racer_viewer.agents.pickles import PickledName
-from racer_viewer.training.config import PAID_UNITS, RunConfig
+from racer_viewer.training.config import PAID_UNITS, STARTS, RunConfig
 from racer_viewer.training.lap_tracker import LapTracker
 from racer_viewer.training.learner import Callback, Learner, PolicyWeights
+from racer_viewer.training.metric_files import MetricsFiles
 from racer_viewer.training.policy_log import PolicyLayout, driving_tensors
 from racer_viewer.training.run_folder import CONFIG_FILE, Checkpoint, ResumeError
 from racer_viewer.training.run_log import RunLog
@@ -40,7 +38,6 @@ from racer_viewer.training.vec_env import SB3VecEnv, find_cars, simulation_of
 
 Model = PPO | SAC
 
-_STARTS = {"line": Start(), "anywhere": ANYWHERE}
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 TORCH_THREADS_VARIABLE = "RACER_TORCH_THREADS"
 
@@ -71,10 +68,6 @@ class SB3Learner(Learner):
     @property
     def simulation(self) -> Simulation | None:
         return simulation_of(self._cars)
-
-    @property
-    def last_step(self) -> BatchStep:
-        return self._cars.last_step
 
     @property
     def logger(self) -> Logger:
@@ -130,14 +123,15 @@ class _LearnerCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         learner = self._learner
-        self._laps = LapTracker(learner.config, learner.simulation, learner.last_step)
+        self._cars = find_cars(learner.env)
+        self._laps = LapTracker(learner.config, learner.simulation, self._cars.last_step)
         self._callback.on_training_start()
 
     def _on_rollout_start(self) -> None:
         self._callback.on_rollout_start()
 
     def _on_step(self) -> bool:
-        return self._callback.on_step(self._laps.step(self._learner.last_step))
+        return self._callback.on_step(self._laps.step(self._cars.last_step))
 
     def _on_rollout_end(self) -> None:
         self._callback.on_rollout_end()
@@ -160,7 +154,7 @@ def make_cars(config: RunConfig, bridge_url: str | None = None) -> VecEnv:
         track_id=config.tracks,
         redraw=len(config.tracks) > 1,
         config=config.rewards,
-        start=_STARTS[config.starts],
+        start=STARTS[config.starts],
     )
     plain = SB3VecEnv(cars)
     return ProgressInUnits(plain, config.tracks) if config.progress_in_units else plain
@@ -168,11 +162,12 @@ def make_cars(config: RunConfig, bridge_url: str | None = None) -> VecEnv:
 
 def make_model(config: RunConfig, env: VecNormalize) -> Model:
     """Create an untrained model. Small networks learn fastest on one thread of torch."""
+    check_device(config.device)
     torch.set_num_threads(int(os.environ.get(TORCH_THREADS_VARIABLE, "1")))
     common: dict[str, Any] = {
         "policy": "MlpPolicy",
         "env": env,
-        "learning_rate": LinearSchedule(config.learning_rate, config.final_learning_rate),
+        "learning_rate": config.learning_rates,
         "gamma": config.gamma,
         "batch_size": config.batch_size,
         "seed": config.seed,
@@ -207,16 +202,12 @@ def make_model(config: RunConfig, env: VecNormalize) -> Model:
     return model
 
 
-@dataclass(frozen=True)
-class LinearSchedule:
-    """Schedule from `first` to `last`."""
-
-    first: float
-    last: float
-
-    def __call__(self, remaining: float) -> float:
-        """Return the value at the remaining share of the run: from 1 to 0, below 0 if the last rollout exceeds it."""
-        return self.last + (self.first - self.last) * max(0.0, remaining)
+def check_device(name: str) -> None:
+    """Raise RacerError for a device that torch does not have here; stable-baselines3 would use the CPU instead."""
+    kind, _, number = name.partition(":")
+    found = {"cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}.get(kind, 1)
+    if int(number or 0) >= found:
+        raise RacerError(f"device {name} is not available here: use --device cpu, or auto for the fastest one")
 
 
 class ProgressInUnits(VecEnvWrapper):
@@ -255,7 +246,7 @@ class LogStdLimitCallback(BaseCallback):
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__()
-        self._limit = LinearSchedule(config.log_std, config.final_log_std)
+        self._limit = config.log_std_limits
 
     def _on_rollout_start(self) -> None:
         remaining = self.model._current_progress_remaining
@@ -318,7 +309,9 @@ def restore(checkpoint: Checkpoint, model: Model, env: VecNormalize) -> None:
     """
     try:
         model.set_parameters(str(checkpoint.model), exact_match=True, device=model.device)
-    except (ValueError, RuntimeError, KeyError, OSError, zipfile.BadZipFile) as error:
+    except OSError as error:
+        raise ResumeError(f"{checkpoint.model} cannot be read: {os_reason(error)}") from None
+    except (ValueError, RuntimeError, KeyError, zipfile.BadZipFile) as error:
         raise ResumeError(f"{checkpoint.model} does not fit its {CONFIG_FILE}: {str(error).splitlines()[0]}") from None
     restore_stats(load_stats(checkpoint.stats), env)
     model.num_timesteps = checkpoint.steps
@@ -352,69 +345,20 @@ def begin_from(path: str, model: Model, env: VecNormalize) -> None:
 
 @contextmanager
 def metrics_files(model: Model, folder: Path, log: RunLog, on_problem: Callable[[str], None]) -> Iterator[None]:
-    """Write the model's metrics to progress.csv, for TensorBoard, and to the run log.
-
-    A resumed run writes further files. A full disk is reported once and does not end the run.
-    """
-    suffix = f"_{model.num_timesteps}" if model.num_timesteps else ""
-    files = [
-        FaultTolerantWriter(make_output_format(kind, str(folder), suffix), on_problem)
-        for kind in ("csv", "tensorboard")
-    ]
-    model.set_logger(Logger(str(folder), [*files, RunLogWriter(log)]))
-    with _ignore_disk_errors_of_threads():
-        try:
-            yield
-        finally:
-            model.logger.close()
-
-
-class RunLogWriter(KVWriter):
-    """Writes the metrics of every update to the run log."""
-
-    def __init__(self, log: RunLog) -> None:
-        self._log = log
-
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        values = {key: float(value) for key, value in key_values.items() if isinstance(value, float | int | np.number)}
-        self._log.update(values, step)
-
-    def close(self) -> None:
-        """Do nothing: the run closes its log."""
-
-
-class FaultTolerantWriter(KVWriter):
-    """Wraps a writer of metrics; reports the first disk error and ignores the following ones."""
-
-    def __init__(self, writer: KVWriter, on_problem: Callable[[str], None]) -> None:
-        self._writer, self._on_problem, self._failed = writer, on_problem, False
-
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        self._try(lambda: self._writer.write(key_values, key_excluded, step))
-
-    def close(self) -> None:
-        self._try(self._writer.close)
-
-    def _try(self, write: Callable[[], None]) -> None:
-        try:
-            write()
-        except OSError as error:
-            if not self._failed:
-                self._on_problem(f"could not write metrics: {error.strerror or error}; the run continues")
-            self._failed = True
-
-
-@contextmanager
-def _ignore_disk_errors_of_threads() -> Iterator[None]:
-    """Print no traceback of TensorBoard's writer thread; its next write raises the same error again."""
-    previous = threading.excepthook
-
-    def on_error(error: threading.ExceptHookArgs) -> None:
-        if not isinstance(error.exc_value, OSError):
-            previous(error)
-
-    threading.excepthook = on_error
-    try:
+    """Write the model's metrics to the files of a run."""
+    with closing(MetricsFiles(folder, model.num_timesteps, log, on_problem)) as files:
+        model.set_logger(Logger(str(folder), [MetricsWriter(files)]))
         yield
-    finally:
-        threading.excepthook = previous
+
+
+class MetricsWriter(KVWriter):
+    """Writes the metrics of stable-baselines3 to the files of a run, which closes them."""
+
+    def __init__(self, files: MetricsFiles) -> None:
+        self._files = files
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        self._files.write(key_values, step)
+
+    def close(self) -> None:
+        """Do nothing."""

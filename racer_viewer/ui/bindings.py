@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from racer_viewer.translation import mark
 from racer_viewer.ui.intents import Command
 
 HELD_CONTROLS = ("steer_left", "steer_right", "throttle", "brake")
@@ -18,6 +19,7 @@ DEFAULT_BINDINGS: dict[str, tuple[str, ...]] = {
     "throttle": ("up", "w"),
     "brake": ("down", "s"),
     Command.RESTART: ("r",),
+    Command.PUT_BACK: ("b",),
     Command.CAMERA: ("c",),
     Command.RAYS: ("1",),
     Command.REWARD: ("2",),
@@ -62,37 +64,66 @@ FIXED_BINDINGS: dict[str, tuple[str, ...]] = {
 """Bindings that cannot be changed, so that menus stay usable with any settings."""
 
 BINDING_LABELS = {
-    "steer_left": "Steer left",
-    "steer_right": "Steer right",
-    "throttle": "Throttle",
-    "brake": "Brake",
-    Command.RESTART: "Restart",
-    Command.CAMERA: "Camera",
-    Command.RAYS: "Rays",
-    Command.REWARD: "Reward",
-    Command.INPUTS: "Inputs",
-    Command.AGENT: "Agent",
-    Command.PHYSICS: "Physics",
-    Command.TIMING: "Timing",
-    Command.MAP: "Map",
-    Command.GATES: "Gates",
-    Command.NAMES: "Names",
-    Command.MUTE: "Sound on / off",
-    Command.PAUSE: "Pause / resume",
-    Command.SLOWER: "Slower",
-    Command.FASTER: "Faster",
-    Command.TICK: "One tick forward",
-    Command.TICK_BACK: "One tick back",
-    Command.NEXT_EPISODE: "Next episode",
-    Command.VARIATION: "Deterministic / stochastic",
-    Command.WHEEL: "Take over / hand back",
-    Command.NEXT_CAR: "Follow next car",
-    Command.PREVIOUS_CIRCUIT: "Previous circuit",
-    Command.NEXT_CIRCUIT: "Next circuit",
-    Command.EPISODES: "Episodes",
-    Command.KEEP: "Save replay",
-    Command.LAYOUT: "Training view",
+    "steer_left": mark("Steer left"),
+    "steer_right": mark("Steer right"),
+    "throttle": mark("Throttle"),
+    "brake": mark("Brake"),
+    Command.RESTART: mark("Restart"),
+    Command.PUT_BACK: mark("Back on the road"),
+    Command.CAMERA: mark("Camera"),
+    Command.RAYS: mark("Rays"),
+    Command.REWARD: mark("Reward"),
+    Command.INPUTS: mark("Inputs"),
+    Command.AGENT: mark("Agent"),
+    Command.PHYSICS: mark("Physics"),
+    Command.TIMING: mark("Timing"),
+    Command.MAP: mark("Map"),
+    Command.GATES: mark("Gates"),
+    Command.NAMES: mark("Names"),
+    Command.MUTE: mark("Sound on / off"),
+    Command.PAUSE: mark("Pause / resume"),
+    Command.SLOWER: mark("Slower"),
+    Command.FASTER: mark("Faster"),
+    Command.TICK: mark("One tick forward"),
+    Command.TICK_BACK: mark("One tick back"),
+    Command.NEXT_EPISODE: mark("Next episode"),
+    Command.VARIATION: mark("Deterministic / stochastic"),
+    Command.WHEEL: mark("Take over / hand back"),
+    Command.NEXT_CAR: mark("Follow next car"),
+    Command.PREVIOUS_CIRCUIT: mark("Previous circuit"),
+    Command.NEXT_CIRCUIT: mark("Next circuit"),
+    Command.EPISODES: mark("Episodes"),
+    Command.KEEP: mark("Save replay"),
+    Command.LAYOUT: mark("Training view"),
 }
+
+OVERLAY_LABELS = {
+    Command.RAYS: mark("rays"),
+    Command.REWARD: mark("reward"),
+    Command.INPUTS: mark("inputs"),
+    Command.AGENT: mark("agent"),
+    Command.PHYSICS: mark("physics"),
+    Command.TIMING: mark("timing"),
+    Command.MAP: mark("map"),
+    Command.GATES: mark("gates"),
+    Command.NAMES: mark("names"),
+}
+"""Descriptions of the overlay keys in the line of keys."""
+
+PAD_LABELS: dict[str, str] = {
+    "steer_left": mark("Stick"),
+    "steer_right": mark("Stick"),
+    "throttle": "RT",
+    "brake": "LT",
+    Command.ACCEPT: "A",
+    Command.BACK: "B",
+    Command.RESTART: "X",
+    Command.CAMERA: "Y",
+    Command.PUT_BACK: "LB",
+    Command.RAYS: "RB",
+    Command.HELP: "Back",
+}
+"""Names of gamepad buttons and axes as they are shown on screen, by control or command."""
 
 _KEY_LABELS = {"return": "Enter", "escape": "Esc", "page up": "PgUp", "page down": "PgDn"}
 

@@ -22,6 +22,8 @@ class Command(StrEnum):
     SCREENSHOT = auto()
     MUTE = auto()
     RESTART = auto()
+    PUT_BACK = auto()
+    """Put the car back on the road at a standstill."""
     CAMERA = auto()
     RAYS = auto()
     REWARD = auto()
@@ -98,8 +100,8 @@ class Release:
 class Drag:
     """A move of the mouse by (dx, dy) to (x, y) with a button held [px]."""
 
-    dx: int
-    dy: int
+    dx: float
+    dy: float
     x: int
     y: int
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pygame
 
+from racer_viewer.translation import _
 from racer_viewer.ui.intents import Click, Command, Drag, Intent, MouseMove, Scroll
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour, Theme
 
@@ -127,7 +128,9 @@ class Slider(Item):
 
 def toggle(label: str, on: bool, on_change: Callable[[bool], None], hint: str = "") -> Choice:
     """Return a choice between off and on."""
-    return Choice(label, hint, options=("off", "on"), chosen=int(on), on_change=lambda number: on_change(bool(number)))
+    return Choice(
+        label, hint, options=(_("off"), _("on")), chosen=int(on), on_change=lambda number: on_change(bool(number))
+    )
 
 
 ROW_HEIGHT, ROW_GAP, INSET = 38, 5, 16
@@ -141,6 +144,8 @@ MARK_SIZE = 18
 """Size of a row's check box, at scale 1 [px]."""
 CHECK = ((0.2, 0.52), (0.42, 0.74), (0.8, 0.28))
 """Points of the check mark, in parts of the box's size."""
+MIN_LABEL_SHRINK = 0.6
+"""Smallest part of the scale to which letters of a label shrink before it is shortened."""
 MAX_CACHED_CELLS = 512
 
 
@@ -178,6 +183,9 @@ class ItemList:
         """Maps the index of each visible item to its rectangles."""
         self._backgrounds: dict[tuple[int, int], pygame.Surface] = {}
         self._truncated: dict[tuple[str, int, float], str] = {}
+        self._fitted: Theme | None = None
+        """Theme in which the cells of a table fit."""
+        self._fitted_for: tuple[object, ...] = ()
 
     @property
     def chosen(self) -> int:
@@ -189,12 +197,20 @@ class ItemList:
         """Selected item; None in an empty list."""
         return self.items[self.chosen] if self.items else None
 
+    def choose(self, number: int) -> None:
+        """Select an item by its index."""
+        self._chosen = number
+
     def find(self, label: str) -> Item:
         """Return the first item with this label; raise LookupError if there is none."""
         for item in self.items:
             if item.label == label:
                 return item
         raise LookupError(f"{label!r} is not among {[item.label for item in self.items]}")
+
+    def select(self, label: str) -> None:
+        """Select the first item with this label, if there is one."""
+        self._chosen = next((number for number, item in enumerate(self.items) if item.label == label), self._chosen)
 
     def rects_of(self, item: Item) -> ItemRects | None:
         """Return where an item was drawn last; None if it is scrolled out of view."""
@@ -223,8 +239,25 @@ class ItemList:
                 return False
         return True
 
+    def repeats(self, direction: Command) -> bool:
+        """Return whether a held direction goes on: through the list, or through the values of the selected item.
+
+        It stops at both ends, and it does not switch things on and off.
+        """
+        item = self.item
+        if item is None:
+            return False
+        match direction:
+            case Command.UP | Command.DOWN:
+                return self.chosen != (0 if direction == Command.UP else len(self.items) - 1)
+            case _ if isinstance(item, Choice) and len(item.options) > 2:
+                return item.chosen != (0 if direction == Command.LEFT else len(item.options) - 1)
+            case _:
+                return isinstance(item, Slider)
+
     def draw(self, surface: pygame.Surface, theme: Theme, area: pygame.Rect) -> int:
-        """Draw within an area; return the height that was used [px]."""
+        """Draw within an area; return the height that was used [px]. A table gets smaller until its cells fit."""
+        theme = self._fitting(theme, area.width)
         height, gap = theme.px(ROW_HEIGHT), theme.px(ROW_GAP)
         header = theme.px(HEADER_HEIGHT) if self.columns and any(isinstance(item, Row) for item in self.items) else 0
         visible = max(1, (area.height - header + gap) // (height + gap))
@@ -244,6 +277,30 @@ class ItemList:
             self._draw_scrollbar(surface, theme, area, shown)
         return y - gap - area.y
 
+    def _fitting(self, theme: Theme, width: int) -> Theme:
+        """Return the theme in which the cells of a table fit, except the names in the first column.
+
+        A table that is far too wide keeps its letters and shortens its cells.
+        """
+        rows = tuple(item.cells for item in self.items if isinstance(item, Row)) if self.columns else ()
+        key = theme, width, rows
+        if key != self._fitted_for:
+            self._fitted_for = key
+            smaller = theme.fitting(lambda smaller: self._cells_fit(smaller, width, rows))
+            self._fitted = smaller if self._cells_fit(smaller, width, rows) else theme
+        return self._fitted or theme
+
+    def _cells_fit(self, theme: Theme, width: int, rows: Sequence[tuple[str, ...]]) -> bool:
+        if not rows:
+            return True
+        spans = self.column_spans(theme, pygame.Rect(0, 0, width, 1))
+        titles = all(
+            theme.width(column.title, TEXT_SMALL) <= room for column, (_, room) in zip(self.columns, spans, strict=True)
+        )
+        return titles and all(
+            theme.width(cell) <= room for cells in rows for cell, (_, room) in zip(cells, spans[1:], strict=False)
+        )
+
     def _draw_row(self, surface: pygame.Surface, theme: Theme, number: int) -> None:
         item, row = self.items[number], self._drawn[number].row
         palette = theme.palette
@@ -262,12 +319,14 @@ class ItemList:
         right = row.right - inset
         if item.value:
             right = self._draw_value(surface, theme, number, colour)
-        label = theme.text(theme.truncate(item.label, right - row.x - 2 * inset), TEXT, colour)
+        room = right - row.x - 2 * inset
+        smaller = theme.fitting(lambda smaller: smaller.width(item.label) <= room, MIN_LABEL_SHRINK)
+        label = smaller.text(smaller.truncate(item.label, room), TEXT, colour)
         surface.blit(label, (row.x + inset, row.centery - label.get_height() // 2))
 
     def _draw_header(self, surface: pygame.Surface, theme: Theme, area: pygame.Rect) -> None:
         for column, (x, width) in zip(self.columns, self.column_spans(theme, area), strict=True):
-            title = self._truncate(theme, column.title, width, TEXT_SMALL)
+            title = self._truncate(theme, _(column.title), width, TEXT_SMALL)
             text = theme.text(title, TEXT_SMALL, theme.palette.faint)
             left = x + width - text.get_width() if column.right else x
             surface.blit(text, (left, area.centery - text.get_height() // 2))

@@ -17,6 +17,8 @@ STATUS_HEIGHT = 26
 """Height of the status line at the top, at scale 1 [px]."""
 ColouredWords = Sequence[tuple[str, Colour]]
 """Texts with their colours, drawn side by side."""
+MIN_SUBTITLE_SHRINK = 0.6
+"""Smallest part of the scale to which letters of a subtitle shrink before it is shortened."""
 CAP = (46, 54, 60)
 CAP_EDGE = (84, 94, 100)
 SHADE = (6, 9, 12)
@@ -108,7 +110,9 @@ def draw_heading(surface: pygame.Surface, theme: Theme, title: str, subtitle: st
     pygame.draw.rect(surface, theme.palette.accent, (x, y + theme.px(4), theme.px(44), theme.px(4)))
     y += theme.px(16)
     if subtitle:
-        line = theme.text(theme.truncate(subtitle, surface.get_width() - 2 * x), TEXT, theme.palette.faint)
+        room = surface.get_width() - 2 * x
+        smaller = theme.fitting(lambda smaller: smaller.width(subtitle) <= room, MIN_SUBTITLE_SHRINK)
+        line = smaller.text(smaller.truncate(subtitle, room), TEXT, theme.palette.faint)
         surface.blit(line, (x, y))
         y += line.get_height()
     return y + theme.px(PADDING)
@@ -118,8 +122,9 @@ def draw_centred(
     surface: pygame.Surface, theme: Theme, text: str, y: int, size: int = TEXT_HUGE, colour: Colour | None = None
 ) -> None:
     """Draw a horizontally centred line with a dark outline, readable on any background."""
-    line = theme.text(text, size, colour)
-    dark = theme.text(text, size, SHADE)
+    room = surface.get_width() - 2 * theme.px(MARGIN)
+    smaller = theme.fitting(lambda smaller: smaller.width(text, size) <= room)
+    line, dark = smaller.text(text, size, colour), smaller.text(text, size, SHADE)
     x = (surface.get_width() - line.get_width()) // 2
     edge = max(1, line.get_height() // 24)
     for dx, dy in ((-edge, 0), (edge, 0), (0, -edge), (0, edge), (edge, edge)):
@@ -136,18 +141,29 @@ def draw_progress_bar(surface: pygame.Surface, theme: Theme, centre: tuple[int, 
     pygame.draw.rect(surface, theme.palette.accent, bar, border_radius=bar.height // 2)
 
 
-def draw_toast(surface: pygame.Surface, theme: Theme, text: str) -> None:
-    """Draw a notice over everything, near the bottom."""
-    width = min(surface.get_width() - 4 * theme.px(MARGIN), theme.px(760))
-    lines = theme.wrapped(text, width - 2 * theme.px(PADDING))
-    line_height = theme.line_height() + theme.px(2)
-    widest = max(theme.width(line) for line in lines) + 2 * theme.px(PADDING)
-    panel = theme.panel(widest, line_height * len(lines) + 2 * theme.px(PADDING))
-    pygame.draw.rect(panel, theme.palette.accent, (0, 0, theme.px(4), panel.get_height()), border_radius=theme.px(2))
+def draw_notice(surface: pygame.Surface, theme: Theme, text: str, bottom: int) -> None:
+    """Draw a notice in place of the line of keys, which ends at `bottom`."""
+    strip = _notice(theme, text, surface.get_width())
+    surface.blit(strip, strip.get_rect(bottomleft=(0, bottom)))
+
+
+@lru_cache(maxsize=4)
+def _notice(theme: Theme, text: str, width: int) -> pygame.Surface:
+    """Return a strip with a text of one line or, in smaller letters, of as many as it needs."""
+    strip = pygame.Surface((width, theme.px(FOOTER_HEIGHT)), depth=32)
+    strip.fill(theme.palette.panel[:3])
+    strip.fill(theme.palette.accent, (0, 0, theme.px(5), strip.get_height()))
+    margin, room = theme.px(MARGIN), width - 2 * theme.px(MARGIN)
+    size = TEXT if theme.width(text) <= room else TEXT_SMALL
+
+    def fits(smaller: Theme) -> bool:
+        return len(smaller.wrapped(text, room, size)) * smaller.line_height(size) <= strip.get_height()
+
+    smaller = theme.fitting(fits)
+    lines, pitch = smaller.wrapped(text, room, size), smaller.line_height(size)
     for number, line in enumerate(lines):
-        panel.blit(theme.text(line), (theme.px(PADDING), theme.px(PADDING) + number * line_height))
-    place = panel.get_rect(midbottom=(surface.get_width() // 2, surface.get_height() - theme.px(FOOTER_HEIGHT + 16)))
-    surface.blit(panel, place)
+        strip.blit(smaller.text(line, size), (margin, (strip.get_height() - len(lines) * pitch) // 2 + number * pitch))
+    return strip
 
 
 @lru_cache(maxsize=8)

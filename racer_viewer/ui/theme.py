@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pygame
 import pygame.freetype
+
+from racer_viewer.plain_text import MAX_LINE_LENGTH, plain_line
 
 Colour = tuple[int, int, int]
 
@@ -28,10 +32,10 @@ class Font:
         self._font.pad = True
 
     def render(self, text: str, colour: Colour) -> pygame.Surface:
-        return self._font.render(text or " ", colour)[0]
+        return self._font.render(plain_line(text) or " ", colour)[0]
 
     def size(self, text: str) -> tuple[int, int]:
-        return self._font.get_rect(text or " ").size
+        return self._font.get_rect(plain_line(text) or " ").size
 
     def get_height(self) -> int:
         return self._font.get_rect("X").height
@@ -49,6 +53,8 @@ REFERENCE_HEIGHT = 720
 """Window height for scale 1 [px]."""
 MIN_SCALE, MAX_SCALE = 0.9, 4.0
 """Limits of the scale that follows from the window's size; the user's own factor comes on top."""
+SHRINK_STEP, MIN_SHRINK = 0.93, 0.4
+"""Factor by which letters shrink until something fits, and the smallest part of the scale that remains."""
 MAX_CACHED_TEXTS = 512
 
 
@@ -101,7 +107,22 @@ class Theme:
     def __init__(self, scale: float = 1.0, palette: Palette = ORDINARY) -> None:
         self.scale, self.palette = scale, palette
         self._fonts: dict[int, Font] = {}
+        self._smaller: Theme | None = None
         self._texts: OrderedDict[tuple[str, int, Colour], pygame.Surface] = OrderedDict()
+
+    @property
+    def smaller(self) -> Theme:
+        """The same theme with slightly smaller letters and lengths, for what would not fit otherwise."""
+        if self._smaller is None:
+            self._smaller = Theme(self.scale * SHRINK_STEP, self.palette)
+        return self._smaller
+
+    def fitting(self, fits: Callable[[Theme], bool], least: float = MIN_SHRINK) -> Theme:
+        """Return the largest theme that fits, this one or a smaller one, but at least this part of its scale."""
+        theme = self
+        while not fits(theme) and theme.smaller.scale >= least * self.scale:
+            theme = theme.smaller
+        return theme
 
     def px(self, length: float) -> int:
         """Convert a length at scale 1 to pixels, at least 1."""
@@ -133,20 +154,26 @@ class Theme:
         """Return the text, cut with an ellipsis if it is wider than `width` pixels."""
         if self.width(text, size) <= width:
             return text
-        while text and self.width(text + "…", size) > width:
-            text = text[:-1]
-        return text.rstrip() + "…"
+        return text[: self._fitting(text, width, size, "…")].rstrip() + "…"
 
     def wrapped(self, text: str, width: int, size: int = TEXT) -> list[str]:
-        """Return the text as lines of at most `width` pixels, broken between words."""
+        """Return the text as lines of at most `width` pixels, broken between words and within words that are wider."""
         lines = [""]
-        for word in text.split():
+        for word in plain_line(text).split():
             longer = f"{lines[-1]} {word}".strip()
             if lines[-1] and self.width(longer, size) > width:
                 lines.append(word)
             else:
                 lines[-1] = longer
+            while len(lines[-1]) > 1 and self.width(lines[-1], size) > width:
+                count = max(1, self._fitting(lines[-1], width, size))
+                lines[-1:] = [lines[-1][:count], lines[-1][count:]]
         return lines
+
+    def _fitting(self, text: str, width: int, size: int, end: str = "") -> int:
+        """Return the number of leading characters of a text that, with `end` after them, fit into `width` pixels."""
+        counts = range(1, min(len(text), MAX_LINE_LENGTH) + 1)
+        return bisect_right(counts, width, key=lambda count: self.width(text[:count] + end, size))
 
     def panel(self, width: int, height: int) -> pygame.Surface:
         """Return a translucent panel with round corners; sizes in pixels."""

@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from racer_env.env import RacerEnv
 from racer_viewer.agents import load_agent, load_stats, stats_of
 from racer_viewer.agents.load import MissingStatisticsWarning
-from racer_viewer.agents.model_writer import write_vec_normalize
+from racer_viewer.agents.model_writer import plain_settings, write_vec_normalize
 from racer_viewer.agents.pickle_writer import named_tensors, write_pickle, write_tensors
 from racer_viewer.agents.pickles import ALLOWED_IN_ARRAYS, TensorFile, read_pickle, to_floats
 from racer_viewer.agents.stats import RunningStats, Statistics
@@ -148,7 +148,7 @@ def test_statistics_open_in_vec_normalize(normalises: bool, tmp_path: Path) -> N
 def test_a_folded_model_takes_raw_observations(name: str, folder: Path, tmp_path: Path) -> None:
     original = trained(name, folder)
     observations = some_observations(400)
-    folding = fold(original.path, tmp_path / "folded.zip", observations)
+    folding = fold(original.agent, tmp_path / "folded.zip", observations)
     assert 0.0 < folding.clipped < 0.5
     assert folding.difference < 1e-4
     inside = (np.abs(original.vec_normalize.normalize_obs(observations)) < 4.0).all(axis=1)
@@ -192,6 +192,7 @@ for path in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_models_open_where_racer_viewer_is_not_installed(
     plain_packages: Path, small_runs: list[Path], tmp_path: Path
 ) -> None:
@@ -237,3 +238,8 @@ def test_the_algorithms_are_recognised(folder: Path) -> None:
     for name in ("ppo", "a2c", "sac"):
         original = trained(name, folder)
         assert original.agent.info.algorithm == kinds[type(original.model)]
+
+
+def test_settings_that_no_algorithm_can_have_are_left_out() -> None:
+    fields = {"n_epochs": 10**400, "gamma": float("nan"), "batch_size": 64, "policy": "MlpPolicy"}
+    assert plain_settings(fields) == {"batch_size": 64}

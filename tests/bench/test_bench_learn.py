@@ -33,3 +33,14 @@ def test_a_missed_milestone_is_exit_code_1() -> None:
     assert [each["seed"] for each in figures["seeds"]] == [0, 1]
     assert figures["pace"] == pytest.approx(7.22)
     assert figures["seeds"][0]["first_lap"] is None
+
+
+@pytest.mark.slow
+def test_the_time_from_start_in_the_window_is_measured() -> None:
+    environment = {**os.environ, "SDL_VIDEODRIVER": "dummy", "SDL_AUDIODRIVER": "dummy"}
+    command = [sys.executable, "-m", "racer_viewer", "bench", "learn", "--wall", "--json", "--seeds", "1"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    assert result.returncode in (0, 1), result.stderr  # 1: a busy machine misses the goals
+    [measured] = json.loads(result.stdout)["seeds"]
+    assert 0.0 < measured["moving"] <= measured["first_lap"]["seconds"]
+    assert measured["first_lap"]["steps"] > 0

@@ -16,15 +16,29 @@ pytestmark = pytest.mark.timing
 @pytest.mark.slow
 def test_pictures_are_timed_layer_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    figures = render.measure(0.5, numbers=(1, 8))
-    assert [(case.circuit, case.cars) for case in figures.cases] == [
-        ("track-01", 1), ("track-01", 8), ("track-06", 1), ("track-06", 8),
+    figures = render.measure(0.5, numbers=(1, 8), cameras=("follow", "turn"))
+    assert [(case.circuit, case.camera, case.cars) for case in figures.cases] == [
+        ("track-01", "follow", 1), ("track-01", "follow", 8), ("track-01", "turn", 1), ("track-01", "turn", 8),
+        ("track-06", "follow", 1), ("track-06", "follow", 8), ("track-06", "turn", 1), ("track-06", "turn", 8),
     ]  # fmt: skip
     for case in figures.cases:
         assert 0.0 < case.p50 <= case.p99
+        assert 0.0 < case.cpu_p50 <= case.cpu_p99
         assert {"ground", "rays", "gates", "panels"} <= set(case.layers)
         assert 0.2 * case.p50 < sum(p50 for p50, _ in case.layers.values()) < 2.0 * case.p99
     assert max(case.p50 for case in figures.cases) < 60.0
+    assert figures.renderer == "software", "the dummy driver has no other"
+
+
+@pytest.mark.slow
+def test_one_command_measures_several_sizes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    render.run(0.3, True, [(960, 540), (1280, 720)], "software", "half")
+    reports = json.loads(capsys.readouterr().out)["reports"]
+    assert [report["size"] for report in reports] == [[960, 540], [1280, 720]]
+    assert all("enlarging" in case["layers"] for report in reports for case in report["cases"])
 
 
 @pytest.mark.slow

@@ -41,10 +41,10 @@ class OldServer:
                 peer, _ = self._listener.accept()
                 with peer, suppress(OSError, EOFError):
                     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    self._shake_hands(peer)
+                    self.shake_hands(peer)
                     self._talk(peer)
 
-    def _shake_hands(self, peer: socket.socket) -> None:
+    def shake_hands(self, peer: socket.socket) -> None:
         request = b""
         while b"\r\n\r\n" not in request:
             request += peer.recv(4096)

@@ -33,6 +33,7 @@ def connected_to(talk: Callable[[socket.socket], None], timeout: float = 20.0) -
     server = ScriptedServer(talk)
     client = websocket.create_connection(server.url, timeout=timeout, class_=FastWebSocket, skip_utf8_validation=True)
     client.settimeout(timeout)
+    client.max_size = 300_000
     try:
         yield client  # type: ignore[misc]
     finally:

@@ -35,6 +35,80 @@ def status(bridge: RunningBridge, target: str = "/", **headers: str) -> int:
         return int(raw.until(b"\r\n").split()[1])
 
 
+def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "racer_viewer", *arguments]
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=120)
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "token.txt"
+    path.write_text(TOKEN + "\n", encoding="utf-8")
+    path.chmod(0o600)
+    return path
+
+
+def test_a_token_file_is_used_by_server_and_client_without_a_warning(token_file: Path) -> None:
+    with running_bridge(token_file.parent, "--token-file", str(token_file)) as bridge:
+        assert status(bridge, Authorization="Bearer wrong") == 401
+        assert status(bridge, f"/?token={IN_A_URL}") == 101
+        measured = ("bench", "bridge", "--steps", "20", "--warmup", "1", "--url", bridge.url)
+        assert "warning" not in bridge.log.read_text()
+        result = run(*measured, "--token-file", token_file)
+        assert (result.returncode, "warning" in result.stderr) == (0, False), result.stderr
+        result = run(*measured, RACER_BRIDGE_TOKEN=TOKEN)
+        assert (result.returncode, "warning" in result.stderr) == (0, False), result.stderr
+        result = run(*measured, "--token", TOKEN)
+        assert result.returncode == 0
+        assert result.stderr.count("warning: other users can see --token in the list of processes") == 1
+        assert TOKEN not in result.stderr
+
+
+def test_a_token_on_the_command_line_of_a_server_is_warned_about(guarded: RunningBridge) -> None:
+    lines = [line for line in guarded.log.read_text().splitlines() if line.startswith("warning")]
+    assert lines == [
+        "warning: other users can see --token in the list of processes; use --token-file FILE or RACER_BRIDGE_TOKEN"
+    ]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_token_file_that_others_can_read_is_warned_about(token_file: Path) -> None:
+    token_file.chmod(0o644)
+    with running_bridge(token_file.parent, "--token-file", str(token_file)) as bridge:
+        assert bridge.log.read_text().count("chmod 600 makes it private") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "cannot read the token file"),
+        (b"", "must have one line, the token"),
+        (b" \n\n", "must have one line, the token"),
+        (b"one\ntwo\n", "must have one line, the token"),
+        (b"a\x1b[31mb", "must have one line, the token"),
+        (b"\xff\xfe", "is not text in UTF-8"),
+        (b"x" * 5000, "has more than 4096 bytes"),
+    ],
+)
+def test_a_bad_token_file_gives_an_error_of_one_line(tmp_path: Path, content: bytes | None, reason: str) -> None:
+    path = tmp_path / "token.txt"
+    if content is not None:
+        path.write_bytes(content)
+    result = run("bridge", "--port", "0", "--token-file", path)
+    assert result.returncode != 0
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_every_command_with_a_token_takes_a_file() -> None:
+    for verb in (["bridge"], ["play"], ["watch"], ["bench", "bridge"]):
+        text = run(*verb, "--help").stdout
+        assert "--token-file FILE" in text
+        assert "RACER_BRIDGE_TOKEN" in text
+        assert "list of processes" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     "origin",
     [
@@ -125,7 +199,7 @@ def test_there_is_nothing_at_other_paths(bridge: RunningBridge, target: str) -> 
 def test_a_refusal_says_why(bridge: RunningBridge) -> None:
     with pytest.raises(websocket.WebSocketBadStatusException) as refusal:
         PlainClient(bridge.url, origin="http://evil.example")
-    assert b"pages of other origins may not use the bridge" in refusal.value.resp_body
+    assert b"web pages of this origin are not allowed" in refusal.value.resp_body
     assert events(bridge.log, "refused")[-1]["status"] == 403
 
 
@@ -133,7 +207,7 @@ def test_clients_without_the_token_are_refused(guarded: RunningBridge) -> None:
     with pytest.raises(websocket.WebSocketBadStatusException) as refusal:
         PlainClient(guarded.url)
     assert refusal.value.status_code == 401
-    assert b"needs its token" in refusal.value.resp_body
+    assert b"requires a token" in refusal.value.resp_body
 
 
 @pytest.mark.parametrize(

@@ -234,13 +234,21 @@ def test_circuits_in_use_are_limited_and_those_out_of_use_make_room() -> None:
     names = "random:6:easy", "random:12:easy", "random:46:easy"
     held = [cache.build(name) for name in names[:2]]
     assert cache.ready(names[:2]) == held
-    with pytest.raises(BridgeError, match="holds 2 circuits already"):
+    with pytest.raises(BridgeError, match="holds 2 random circuits already"):
         cache.build(names[2])
     held.pop(0)
     assert cache.build(names[2])
     with pytest.raises(TrackNotBuiltError) as missing:
         cache.ready(names)
     assert names[0] in missing.value.names
+
+
+def test_bundled_circuits_do_not_count_against_the_limit() -> None:
+    cache = TrackCache(kept=1, limit=1)
+    held = [cache.build(name) for name in ("track-01", "random:6:easy", "track-02")]
+    assert cache.ready(("track-01", "random:6:easy", "track-02")) == held
+    with pytest.raises(BridgeError, match="holds 1 random circuits already"):
+        cache.build("random:12:easy")
 
 
 def test_clients_that_come_and_go_leave_no_memory_in_use(bridge: RunningBridge) -> None:

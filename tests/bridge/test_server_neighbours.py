@@ -7,11 +7,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.bridge.conftest import RunningBridge
+from racer_env.bridge.track_cache import TrackBuilder, TrackCache
+from racer_env.engine import Track
+from tests.bridge.conftest import RunningBridge, StartBridge
 from tests.bridge.plain_client import PlainClient, plain_client
 from tests.bridge.raw_websocket import BINARY, CONTINUATION, PING, TEXT, RawWebSocket, frame, upgrade_request
 from tests.bridge.watching import events
@@ -88,6 +90,18 @@ def begin_handshakes(port: int, stopped: threading.Event) -> None:
     stopped.wait()
 
 
+def send_long_and_many_unknown_keys(port: int, stopped: threading.Event) -> None:
+    """Send resets of 64 KB whose keys, or values, have no meaning; on new connections, so that each is warned about."""
+    long, many = "k" * 60_000, {f"progress{index}": 0 for index in range(3500)}
+    settings = [{"config": {long: 0}}, {"config": {"weights": many}}, {"start": {long: 0}}, {"start": {"arc": long}}]
+    while not stopped.is_set():
+        raw = RawWebSocket(port)
+        for values in settings:
+            raw.send(frame(TEXT, json.dumps({"type": "reset", **values}).encode()))
+            assert len(raw.receive_text()) < 1000
+        raw.close()
+
+
 @contextmanager
 def in_the_background(nuisances: list[Nuisance], port: int) -> Iterator[None]:
     stopped = threading.Event()
@@ -121,6 +135,7 @@ def step_times(client: PlainClient, number: int) -> list[float]:
         [send_requests_with_large_replies_ahead],
         [send_pings, send_a_message_in_tiny_parts],
         [come_and_go, begin_handshakes],
+        [send_long_and_many_unknown_keys] * 4,
     ],
     ids=lambda nuisances: " and ".join(nuisance.__name__ for nuisance in nuisances),
 )
@@ -143,6 +158,39 @@ def test_a_request_for_one_circuit_does_not_wait_for_all_circuits_of_another_cli
         with pytest.raises(BlockingIOError):
             greedy.socket.recv()
         assert one < MAX_SECONDS
+
+
+def test_a_bundled_circuit_is_built_before_the_random_ones_of_other_clients(start_bridge: StartBridge) -> None:
+    with start_bridge() as bridge, ExitStack() as greedy, plain_client(bridge.url) as modest:
+        others = [greedy.enter_context(plain_client(bridge.url)) for _ in range(60)]
+        for client in others:
+            client.send({"type": "reset", "trackId": f"random:{next(_seeds)}:hard"})
+        begin = time.monotonic()
+        modest.reset(trackId="track-03")
+        assert time.monotonic() - begin < 2 * MAX_SECONDS
+        others[-1].socket.settimeout(0.0)
+        with pytest.raises(BlockingIOError):
+            others[-1].socket.recv()
+
+
+def test_each_host_gets_a_circuit_in_turn() -> None:
+    order: list[str] = []
+
+    class RecordingCache(TrackCache):
+        def build(self, name: str) -> Track:
+            order.append(name)
+            return super().build(name)
+
+    builder = TrackBuilder(RecordingCache())
+    first = builder.submit("random:1:easy", "greedy")
+    jobs = [builder.submit(f"random:{seed}:easy", "greedy") for seed in range(2, 6)]
+    jobs.append(builder.submit("random:9:easy", "modest"))
+    jobs.append(builder.submit("track-02", "late"))
+    for job in (first, *jobs):
+        job.result(timeout=60)
+    builder.close()
+    assert order.index("track-02") <= 1
+    assert order.index("random:9:easy") <= 3
 
 
 def test_an_unknown_circuit_is_refused_while_others_are_built(bridge: RunningBridge) -> None:

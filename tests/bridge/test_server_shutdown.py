@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -134,12 +135,16 @@ def test_the_error_of_a_taken_port_suggests_a_free_one_that_works(start_bridge: 
             client.reset()
 
 
-def test_an_address_that_cannot_be_used_gives_an_error_of_one_line() -> None:
+def test_an_address_that_cannot_be_used_gives_an_error_of_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "token.txt"
+    path.write_text("x")
+    path.chmod(0o600)
+    token = ("--token-file", str(path))
     cases = {
-        ("--host", "no.such.host.invalid", "--token", "x"): "cannot listen on no.such.host.invalid:9876",
-        ("--host", "192.0.2.1", "--token", "x"): "cannot listen on 192.0.2.1:9876",
-        ("--host", "a..b", "--token", "x"): "cannot listen on a..b:9876",
-        ("--host", "0.0.0.0"): "0.0.0.0 can be reached from other machines: set a token with --token SECRET",
+        ("--host", "no.such.host.invalid", *token): "cannot listen on no.such.host.invalid:9876",
+        ("--host", "192.0.2.1", *token): "cannot listen on 192.0.2.1:9876",
+        ("--host", "a..b", *token): "cannot listen on a..b:9876",
+        ("--host", "0.0.0.0"): "0.0.0.0 can be reached from other machines: set a token with --token-file FILE",
         ("--host", "::", "--token", ""): ":: can be reached from other machines",
         ("--host", "example.org"): "example.org can be reached from other machines",
         ("--port", "0", "--uvloop"): "pip install uvloop",

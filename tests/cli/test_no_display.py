@@ -18,7 +18,7 @@ def test_a_lap_is_filmed_and_its_path_printed(tmp_path: Path) -> None:
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert result.returncode == 0, result.stderr
     assert "Traceback" not in result.stderr
-    said = re.fullmatch(r"(.*lap\.gif): the champion on track-01, a lap of ([\d.]+) s\n", result.stdout)
+    said = re.fullmatch(r"(.*lap\.gif): the champion on Meadow Ring, a lap of ([\d.]+) s\n", result.stdout)
     assert said is not None, result.stdout
     with Image.open(said[1]) as film:
         seconds = film.n_frames * film.info["duration"] / 1000.0

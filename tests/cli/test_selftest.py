@@ -11,6 +11,7 @@ import pytest
 
 from racer_env.engine.circuits import assets_folder
 from racer_viewer.cli import selftest
+from racer_viewer.optional import PARTS
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -30,13 +31,13 @@ def test_the_kept_runs_are_the_recorded_ones() -> None:
 
 
 def test_the_engine_drives_them_the_same(tmp_path: Path) -> None:
-    assert selftest.check_engine(tmp_path) == "9 recorded runs come out the same"
+    assert selftest.check_engine(tmp_path) == "9 recorded runs match"
 
 
 def test_an_engine_that_drives_differently_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drive = selftest.drive_recorded
     monkeypatch.setattr(selftest, "drive_recorded", lambda name, actions: drive(name, actions * 0.9999999))
-    with pytest.raises(selftest.SelfTestError, match="come out differently"):
+    with pytest.raises(selftest.SelfTestError, match="recorded runs differ"):
         selftest.check_engine(tmp_path)
 
 
@@ -46,10 +47,11 @@ def test_a_failed_check_is_reported_with_the_others_and_by_the_exit_code(capsys:
         raise OSError("no space left")
 
     assert selftest.run_checks({"disk": broken, "agent": selftest.check_agent}, as_json=False) == 1
-    disk, agent = capsys.readouterr().out.splitlines()
+    disk, agent, *optional = capsys.readouterr().out.splitlines()
     assert "FAILED" in disk
     assert "OSError: no space left" in disk
     assert agent.split()[:2] == ["agent", "ok"]
+    assert [line.split()[0] for line in optional] == [part.title for part in PARTS.values()]
 
 
 @pytest.mark.slow

@@ -193,7 +193,7 @@ def assert_same_car(simulation: Simulation, i: int, expected: OracleCar, context
     )
 
 
-@settings(REPEATABLE, max_examples=12)
+@settings(REPEATABLE, max_examples=6)
 @given(layout=TRACK_SHAPES)
 def test_a_few_ticks_anywhere_on_any_track_are_those_of_brute_force(layout: TrackShape) -> None:
     assert_ticks_are_those_of_brute_force(layout)
@@ -225,7 +225,7 @@ def assert_ticks_are_those_of_brute_force(layout: TrackShape) -> None:
             np.testing.assert_allclose(observations[i], car.observation, rtol=0.0, atol=SINGLE_PRECISION)
 
 
-@settings(REPEATABLE, max_examples=40)
+@settings(REPEATABLE, max_examples=20)
 @given(layout=TRACK_SHAPES)
 def test_any_track_is_built_as_the_formulas_say(layout: TrackShape) -> None:
     assert_built_alike(layout.control_points(), layout.gates)
@@ -318,7 +318,7 @@ def assert_grid_changes_nothing(track: Track, cars: int, ticks: int) -> None:
 
 
 @pytest.mark.parametrize("name", CIRCUITS)
-@pytest.mark.parametrize("ticks", [500, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ticks", [200, pytest.param(4000, marks=pytest.mark.slow)])
 def test_long_drives_on_the_circuits_are_the_same_with_a_grid_of_one_cell(name: str, ticks: int) -> None:
     assert_grid_changes_nothing(build_track(CIRCUITS[name]["control_points"], CIRCUITS[name]["gates"]), 40, ticks)
 

@@ -26,7 +26,9 @@ def film(path: Path, source: list[InterpolatedFrame], look: FilmLook = SMALL) ->
     return maker.finish()
 
 
-@pytest.mark.parametrize(("ending", "frames"), [("mp4", 600), ("gif", 200), ("png", 600)])
+@pytest.mark.parametrize(
+    ("ending", "frames"), [("mp4", 600), ("gif", 200), pytest.param("png", 600, marks=pytest.mark.slow)]
+)
 def test_ten_seconds_are_exactly_ten_seconds_and_begin_and_end_as_they_should(
     ending: str, frames: int, folder: Path, ten_seconds: list[InterpolatedFrame]
 ) -> None:

@@ -181,13 +181,14 @@ def test_a_red_dot_is_shown_while_recording_and_is_not_in_the_film(person: Perso
     press_record(person)
     assert not _has_red_dot(person.picture())
     film = watch(wait_for_film(person))
-    assert not (film.last[:26, 430:530] == film_screen.RED).all(axis=2).any()
-    assert difference(film.last[:26], np.full((26, 960, 3), film_screen.RED)) > 50
+    corner = film.last[490:, 760:]
+    assert not (corner == film_screen.RED).all(axis=2).any()
+    assert difference(corner, np.full(corner.shape, film_screen.RED)) > 50
 
 
 def _has_red_dot(picture: pygame.Surface) -> bool:
     pixels = pygame.surfarray.array3d(picture)
-    return bool((pixels[400:560, :30] == film_screen.RED).all(axis=2).any())
+    return bool((pixels[760:, 490:] == film_screen.RED).all(axis=2).any())
 
 
 def test_the_window_stays_alive_while_a_film_is_made(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:

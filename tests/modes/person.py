@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pygame
 
+from racer_viewer.app.menu import WelcomeScreen
 from racer_viewer.app.window import App
 from racer_viewer.modes.screen import Screen
 from racer_viewer.ui.intents import Scroll
@@ -22,9 +23,12 @@ LIMIT = 90.0
 class Person:
     """A user who presses keys, moves the mouse and sees the screen on top."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, newcomer: bool = False) -> None:
+        """Open the app; only a newcomer sees the offer of the guided tour."""
         self.data = data
         self.app = App(data)
+        if isinstance(self.app.context.top, WelcomeScreen) and not newcomer:
+            self.app.context.top.back()
         self.app.context.warmup.wait()
 
     def frames(self, count: int = 1, seconds: float = FRAME) -> None:
@@ -103,6 +107,11 @@ class Person:
         assert rects is not None, f"{label} is scrolled out of view"
         return tuple(rects.row.center)
 
+    def write(self, text: str) -> None:
+        """Type text, as the keyboard layout produces it."""
+        pygame.event.post(pygame.event.Event(pygame.TEXTINPUT, text=text))
+        self.frames()
+
     def pad(self, button: int) -> None:
         pygame.event.post(pygame.event.Event(pygame.CONTROLLERBUTTONDOWN, button=button, instance_id=0))
         self.frames()
@@ -114,8 +123,8 @@ class Person:
 
     def go_to(self, label: str) -> None:
         listed = self.app.context.top.list  # type: ignore[union-attr]
-        wanted = listed.find(label)
-        while listed.item is not wanted:
+        listed.find(label)
+        while listed.item.label != label:
             self.press("down")
 
     def top(self, kind: type[Kind]) -> Kind:

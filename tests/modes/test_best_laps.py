@@ -25,19 +25,19 @@ def found_best(curves: RunHistory, steps: int) -> RunHistory:
 
 def test_a_lap_is_the_fastest_of_its_circuit_only() -> None:
     assert lap_words(ONE, "track-01") == "fastest lap 6.50 s"
-    assert lap_words(MANY, "track-02") == "fastest lap 12.00 s on track-02"
-    assert lap_words(MANY, "track-03") == "no lap yet on track-03"
-    assert fastest_laps(MANY) == "fastest laps 6.50 s on track-01, 12.00 s on track-02"
+    assert lap_words(MANY, "track-02") == "fastest lap 12.00 s on Speedway"
+    assert lap_words(MANY, "track-03") == "no lap on Gauntlet yet, laps on 2 of 3 circuits"
+    assert fastest_laps(MANY) == "fastest laps 6.50 s on Meadow Ring, 12.00 s on Speedway"
     assert fastest_laps(RunHistory()) == best_policy(RunHistory()) == best_policy(ONE) == ""
 
 
 def test_the_best_policy_has_the_laps_of_the_moment_when_it_was_found() -> None:
     assert lap_words(found_best(ONE, 200), "track-01") == "fastest lap 6.50 s, best policy 12.25 s"
-    assert best_policy(found_best(ONE, 200)) == "best policy after 0k steps: 12.25 s"
+    assert best_policy(found_best(ONE, 200)) == "best policy after 200 steps: 12.25 s"
     many = found_best(MANY, 200)
-    assert lap_words(many, "track-01") == "fastest lap 6.50 s on track-01"
-    assert best_policy(many) == "best policy after 0k steps: 12.25 s on track-02"
-    assert best_policy(found_best(ONE, 250)) == "best policy after 0k steps"
+    assert lap_words(many, "track-01") == "fastest lap 6.50 s on Meadow Ring"
+    assert best_policy(many) == "best policy after 200 steps: 12.25 s on Speedway"
+    assert best_policy(found_best(ONE, 250)) == "best policy after 250 steps"
 
 
 def test_what_the_learner_logged_counts_more_than_a_car_that_lapped_in_the_same_tick() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pygame
 import pytest
 
-from racer_env.engine import Config, Start, circuits
+from racer_env.engine import Circuit, Config, Start, Track, circuits
 from racer_env.engine.circuits import assets_folder
 from racer_viewer.agents import models_folder
+from racer_viewer.agents.load import MissingStatisticsWarning
 from racer_viewer.modes import circuits as known
 from racer_viewer.modes.choose import PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.play import PlayScreen
@@ -20,6 +24,7 @@ from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.replays import ReplayRecorder, save_replay
+from tests.agents.models import trained
 from tests.modes.person import Person
 
 CHAMPION = models_folder() / "champion.zip"
@@ -42,6 +47,11 @@ def circuit_file(tmp_path: Path) -> Path:
 def drop(person: Person, path: Path) -> None:
     pygame.event.post(pygame.event.Event(pygame.DROPFILE, file=str(path)))
     person.frames(3)
+    wait_while_preparing(person)
+
+
+def wait_while_preparing(person: Person) -> None:
+    person.until(lambda: getattr(person.app.context.top, "title", "") != "Preparing the circuit", "the circuit")
 
 
 def refused(person: Person, path: Path) -> str:
@@ -67,6 +77,17 @@ def test_a_model_is_watched_on_the_first_circuit_where_that_of_the_settings_is_g
         person.app.context.change(circuit=gone)
         drop(person, CHAMPION)
         assert person.top(WatchScreen).setup.circuit == circuits()[0].id
+
+
+def test_a_model_without_its_statistics_is_watched_with_a_warning(person: Person, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.zip"
+    training = tmp_path / "training"
+    training.mkdir()
+    trained("ppo", training).path.rename(bare)
+    with pytest.warns(MissingStatisticsWarning):
+        drop(person, bare)
+    assert [each.name for each in person.top(WatchScreen).setup.entrants] == ["bare"]
+    assert "statistics" in person.app.context.notice
 
 
 def test_another_model_joins_the_race_that_is_watched(person: Person) -> None:
@@ -130,7 +151,7 @@ def test_a_circuit_can_be_chosen_from_then_on(person: Person, circuit_file: Path
     assert names[-1].startswith("Random")
     assert screen.picker.circuit.name == "My ring"
     person.choose("Start")
-    circuit = person.top(PlayScreen).view.after.track.circuit
+    circuit = person.until_top(PlayScreen).view.after.track.circuit
     assert circuit is not None
     assert (circuit.name, circuit.id) == ("My ring", "my-ring")
 
@@ -209,3 +230,31 @@ def test_a_damaged_file_says_what_is_wrong_with_it(person: Person, tmp_path: Pat
         write(tmp_path / name)
         assert reason in refused(person, tmp_path / name)
     assert person.app.context.settings.circuit == "track-01"
+
+
+def test_a_circuit_with_1000_points_is_never_built_by_the_thread_of_the_window(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    angles = [math.tau * number / 1000 for number in range(1000)]
+    radii = [600.0 + 30.0 * math.sin(9.0 * angle) for angle in angles]
+    points = [[r * math.cos(angle), r * math.sin(angle), 12.0] for r, angle in zip(radii, angles, strict=True)]
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps({"name": "Large", "control_points": points}), encoding="utf-8")
+    builders: list[threading.Thread] = []
+    build = Circuit.build
+
+    def build_and_note(circuit: Circuit) -> Track:
+        if circuit.name == "Large":
+            builders.append(threading.current_thread())
+        return build(circuit)
+
+    monkeypatch.setattr(Circuit, "build", build_and_note)
+    person.choose("Play")
+    drop(person, path)
+    assert person.top(PlaySetupScreen).picker.circuit_id == str(path)
+    person.frames(30)
+    person.choose("Start")
+    wait_while_preparing(person)
+    assert person.top(PlayScreen).live.setup.circuit == str(path)
+    assert builders
+    assert threading.main_thread() not in builders

@@ -1,6 +1,6 @@
 """The stopwatch: laps, deltas by gate, sectors."""
 
-from racer_viewer.timing import LapTime, Stopwatch
+from racer_viewer.timing import LapTime, RaceProgress, SectorRank, SectorTimes, Stopwatch
 
 GATES = 6
 
@@ -49,3 +49,38 @@ def test_sectors_show_the_lap_before_until_the_first_is_done() -> None:
     watch.tick(2, 22, 2, 0)
     assert [sector.now for sector in watch.timing().sectors] == [22, None, None]
     assert [sector.best for sector in watch.timing().sectors] == [20, 25, 35]
+
+
+def test_sectors_are_purple_green_or_slower() -> None:
+    fastest = SectorTimes(LapTime(70, (70, 9, 18, 27, 40, 55)))
+    watch = Stopwatch(GATES, None, fastest)
+    drive(watch, 1, [10, 20, 30, 38, 60, 70])
+    ranks = [sector.rank for sector in watch.timing().sectors]
+    assert ranks == [SectorRank.BEST, SectorRank.FASTEST, SectorRank.BEST]
+    drive(watch, 2, [8, 17, 30, 42, 60, 77])
+    ranks = [sector.rank for sector in watch.timing().sectors]
+    assert ranks == [SectorRank.FASTEST, SectorRank.SLOWER, SectorRank.SLOWER]
+
+
+def test_a_lap_with_a_fault_is_not_the_best_and_its_sectors_have_no_rank() -> None:
+    watch = Stopwatch(GATES)
+    watch.tick(1, 1, 0, 0, "off the road")
+    drive(watch, 1, [10, 20, 30, 38, 60, 70])
+    assert watch.laps[0].fault == "off the road in sector 1"
+    assert watch.best is None
+    assert {sector.rank for sector in watch.timing().sectors} == {SectorRank.NONE}
+    drive(watch, 2, [10, 20, 30, 45, 60, 80])
+    assert watch.best == watch.laps[1]
+
+
+def test_driving_backwards_is_the_wrong_way() -> None:
+    car = {"checkpoint": 0, "lap_gates": 0, "arc": 0.0}
+    progress = RaceProgress(600.0, GATES, car)
+    for tick in range(1, 61):
+        progress.add(0, float(tick))
+    assert progress.now == 60.0
+    for tick in range(1, 41):
+        progress.add(0, 60.0 - tick)
+        assert progress.went_back(30, 4.0) == (tick >= 30)
+    progress.add(0, 599.0)
+    assert progress.now == -1.0

@@ -71,7 +71,7 @@ def test_bundled_models_come_first_then_runs_with_the_newest_first(person: Perso
     screen = open_list(person)
     labels = [item.label for item in screen.list.items]
     bundled = [path.stem for path in bundled_models()]
-    assert labels == ["Circuit", *bundled, "new", "new_best", "middle", "old_best"]
+    assert labels == ["Circuit", *bundled, "new", "new_best", "middle", "old_best", "Open file..."]
     assert labels[1] == "champion"
 
 
@@ -271,7 +271,8 @@ def test_an_eighth_opponent_is_not_switched_on(person: Person) -> None:
     person.choose("Opponents")
     screen = person.top(OpponentsScreen)
     person.press(*["return", "down"] * 8)
-    assert [item.value for item in screen.list.items[:8]] == ["on"] * 7 + ["off"]
+    rows = [item for item in screen.list.items[:8] if isinstance(item, Row)]
+    assert [row.marked for row in rows] == [True] * 7 + [False]
     assert len(person.app.context.settings.opponents) == 7
 
 

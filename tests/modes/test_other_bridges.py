@@ -186,7 +186,7 @@ def test_with_telemetry_the_car_is_seen_and_its_replay_is_the_same_to_the_bit(
     assert screen.live.tick.bridge is not None
     assert screen.live.tick.bridge.telemetry
     assert screen.view.after.track.circuit is not None
-    assert screen.view.after.track.circuit.name == "Circuit", "it is the circuit that we know by this id"
+    assert screen.view.after.track.circuit.name == "Meadow Ring", "it is the circuit that we know by this id"
     screen.playback.chosen = 5
     person.until(lambda: len(screen.live.tick.laps) == 2, "two laps")
     person.press("space")

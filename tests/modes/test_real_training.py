@@ -25,7 +25,7 @@ TRAINING_TIMEOUT = 240.0
 def test_a_newcomer_trains_an_agent_and_races_it(screen: XvfbScreen, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    (data / "settings.json").write_text('{"overlays": ["timing", "map"]}')
+    (data / "settings.json").write_text('{"overlays": ["timing", "map"], "tour": "skipped"}')
     track = load_circuit("track-01")
     Simulation(track)  # compiled here, so that the app need not
     command = [sys.executable, "-m", "racer_viewer", "--data-dir", str(data)]
@@ -33,7 +33,7 @@ def test_a_newcomer_trains_an_agent_and_races_it(screen: XvfbScreen, tmp_path: P
     try:
         eyes = Eyes(screen, track)
         wait_for(lambda: eyes.shows(ORDINARY.accent), "the menu")
-        press(screen, "Down", "Down", "Return")
+        press(screen, "Down", "Down", "Down", "Return")
         wait_for(lambda: eyes.shows(MEDALS["gold"]), "the setup, with the circuit's medals")
         press(screen, "Return")  # Start
         wait_for(lambda: bool(list((data / "runs").glob("*/policies.bin"))), "the first update")
@@ -47,7 +47,7 @@ def test_a_newcomer_trains_an_agent_and_races_it(screen: XvfbScreen, tmp_path: P
         press(screen, "Escape", "Up", "Return")  # back to the end screen of the run
         wait_for(lambda: eyes.see() is None, "the end screen")
         press(screen, "Up", "Return")  # main menu
-        press(screen, "Escape")
+        press(screen, "Escape", "Return")  # the menu asks first
         assert app.wait(LIMIT) == 0
         assert app.stderr is not None
         assert "Traceback" not in app.stderr.read()

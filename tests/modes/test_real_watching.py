@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not is_there(), reason="no Xv
 
 MAP_PIXEL = 6.0
 """Minimum distance of two positions that the map shows as different [units]."""
-OVERLAYS = '{"overlays": ["timing", "map"], "name": "Anna"}'
+OVERLAYS = '{"tour": "skipped", "overlays": ["timing", "map"], "name": "Anna"}'
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_person_drags_along_the_timeline_of_a_replay(screen: XvfbScreen, track
     kept = make_replay(data)
     trace = trace_replay(load_replay(kept))
     with running(screen, data, "replay", str(kept)) as app:
-        eyes = Eyes(screen, track, bottom=58 + 40)  # the timeline and the keys, which stay while it stands
+        eyes = Eyes(screen, track, bottom=58)  # the timeline
         wait_for(lambda: eyes.see() is not None, "the car")
         press(screen, "space")
         for share in (0.8, 0.25, 0.5):

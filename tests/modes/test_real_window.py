@@ -30,7 +30,7 @@ MAX_LAP_TIME = 120.0
 def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    (data / "settings.json").write_text('{"laps": 1, "overlays": ["timing", "map"]}')
+    (data / "settings.json").write_text('{"laps": 1, "overlays": ["timing", "map"], "tour": "skipped"}')
     track = load_circuit("track-01")
     Simulation(track)  # compiled here, so that the app need not
     command = [sys.executable, "-m", "racer_viewer", "--data-dir", str(data)]
@@ -65,12 +65,12 @@ def test_a_person_drives_a_lap_pauses_resizes_and_quits(screen: XvfbScreen, tmp_
 
 
 def _quit(screen: XvfbScreen) -> None:
-    """Quit by the keyboard: pause, last line, menu, last line."""
+    """Quit by the keyboard: pause, last line, main menu, which asks."""
     press(screen, "Escape")
     press(screen, "Up")
     press(screen, "Return")
     screen.do("sleep", 0.2)
-    press(screen, "Up")
+    press(screen, "Escape")
     press(screen, "Return")
 
 

@@ -14,13 +14,14 @@ import pygame
 import pytest
 
 from racer_env.engine import TICKS_PER_SECOND, Config, Driver, Simulation, Start, load_circuit
+from racer_env.engine.car import ROAD
 from racer_viewer.modes.replay_lists import RecordsScreen, ReplaysScreen
 from racer_viewer.modes.replay_screen import ReplayScreen, open_replays
 from racer_viewer.modes.screen import NOTICE_TICKS, MessageScreen
 from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.render.camera import Mode
 from racer_viewer.replays import MAX_COMPARED, Replay, ReplayError, ReplayRecorder, Trace, save_replay, trace_replay
-from racer_viewer.timing import Stopwatch
+from racer_viewer.timing import Stopwatch, fault_text
 from racer_viewer.ui.item_list import Row
 from tests.modes.person import FRAME, Person
 
@@ -152,7 +153,8 @@ def test_panels_show_the_same_after_a_jump_as_after_playing(person: Person) -> N
     count = screen.view.history.ticks
     clock = Stopwatch(len(traced().track.gates))
     for row in traced().rows[: tick + 1]:
-        clock.tick(*(int(row[name]) for name in ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks")))
+        fault = fault_text(bool(row["wall_contact"]), row["surface"] != ROAD)
+        clock.tick(*(int(row[name]) for name in ("lap", "lap_ticks", "checkpoint", "finished_lap_ticks")), fault)
     assert played.timing == clock.timing()
     assert played.timing.delta is not None
     for start in (0.95, 0.02):
@@ -224,7 +226,7 @@ def test_time_stands_still_while_the_timeline_is_dragged(person: Person) -> None
 
 def test_dragging_the_timeline_leaves_a_free_camera_where_it_is(person: Person) -> None:
     screen = seen(person, traced())
-    person.press("c", "c")
+    person.press("c", "c", "c")
     person.frames(40)
     camera = screen.view.scene.camera
     assert camera.mode is Mode.FREE
@@ -304,7 +306,7 @@ def test_laps_and_walls_are_marked_on_the_timeline(person: Person) -> None:
     screen = seen(person, traced())
     laps = [mark for mark in screen.timeline.marks if mark.label]
     assert [(mark.at, mark.label) for mark in laps] == [
-        (lap.last, f"{lap.ticks / TICKS_PER_SECOND:.2f}") for lap in traced().laps
+        (lap.last, f"{'' if lap.clean else '* '}{lap.ticks / TICKS_PER_SECOND:.2f}") for lap in traced().laps
     ]
     walls = [mark.at for mark in screen.timeline.marks if mark.small]
     assert walls
@@ -374,13 +376,13 @@ def test_the_list_shows_the_newest_first_and_damaged_files_with_their_reason(per
     os.utime(broken, (1e9 - 20, 1e9 - 20))
     person.choose("Replays")
     person.frames(5)
-    new, damaged, old = person.top(ReplaysScreen).list.items
+    new, damaged, old, _browse = person.top(ReplaysScreen).list.items
     assert isinstance(new, Row)
     assert isinstance(damaged, Row)
     assert isinstance(old, Row)
     best = f"{min(run().laps) / TICKS_PER_SECOND:.2f}"
     date = f"{run().date.astimezone():%Y-%m-%d %H:%M}"
-    assert (old.label, *old.cells) == ("Circuit", "Anna", best, str(len(run().laps)), "28.33", date)
+    assert (old.label, *old.cells) == ("Meadow Ring", "Anna", best, str(len(run().laps)), "28.33", date)
     assert (new.label, *new.cells[:4]) == ("Speedway", "Unknown", "–", "0", "5.00")
     assert (damaged.label, damaged.cells) == ("broken.racer", ("is damaged or truncated",))
     assert damaged.marked is None
@@ -397,14 +399,14 @@ def test_marked_replays_are_opened_with_the_chosen_one_first(person: Person) -> 
         kept(person, run(300, driver=f"No. {number}"), f"run-{number}", age=number)
     person.choose("Replays")
     screen = person.top(ReplaysScreen)
-    wait_until(person, lambda: all(item.marked is not None for item in screen.list.items))  # type: ignore[attr-defined]
+    wait_until(person, lambda: all(item.marked is not None for item in screen.list.items[:-1]))  # type: ignore[attr-defined]
     person.press("right", "down", "down", "left", "up", "return")
     opened = person.top(ReplayScreen)
     assert [trace.replay.driver for trace in opened.traces] == ["No. 1", "No. 0", "No. 2"]
     person.press("escape")
     assert "2 marked" in screen.content.subtitle
     person.press("right", *["down", "right"] * 7)
-    assert [item.marked for item in screen.list.items] == [  # type: ignore[attr-defined]
+    assert [item.marked for item in screen.list.items[:-1]] == [  # type: ignore[attr-defined]
         True, True, False, True, True, True, True, True, True,
     ]  # fmt: skip
     person.press("up", "up", "up", "up", "up", "up", "right")
@@ -424,10 +426,10 @@ def test_a_replay_is_deleted_when_that_is_confirmed(person: Person) -> None:
     person.choose("Delete")
     assert not second.exists()
     assert first.exists()
-    assert len(person.top(ReplaysScreen).list.items) == 1
-    person.press("delete")
+    assert len(person.top(ReplaysScreen).list.items) == 2, "and the button for other files"
+    person.press("up", "delete")
     person.choose("Delete")
-    (nothing,) = person.top(ReplaysScreen).list.items
+    nothing, _browse = person.top(ReplaysScreen).list.items
     assert "Save replay after a race" in nothing.label
     assert not nothing.enabled
     person.press("delete", "return")
@@ -439,11 +441,11 @@ def test_many_files_are_listed_at_once_and_read_between_frames(person: Person) -
     for number in range(1, 200):
         (file.parent / f"run-{number}.racer").write_bytes(file.read_bytes())
     person.choose("Replays")
-    items = person.top(ReplaysScreen).list.items
+    items = person.top(ReplaysScreen).list.items[:-1]
     assert len(items) == 200
     assert not items[-1].cells  # type: ignore[attr-defined]
     wait_until(person, lambda: bool(items[-1].cells))  # type: ignore[attr-defined]
-    assert all(item.label == "Circuit" for item in items)
+    assert all(item.label == "Meadow Ring" for item in items)
 
 
 def test_records_of_a_circuit_are_compared(person: Person) -> None:

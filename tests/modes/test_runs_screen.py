@@ -1,5 +1,8 @@
 """The list of runs: facts about each, and actions on them."""
 
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
@@ -8,6 +11,7 @@ import pytest
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent
+from racer_viewer.modes.choose import WatchSetupScreen
 from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.train import run_facts
 from racer_viewer.modes.train import runs as runs_screen
@@ -34,7 +38,7 @@ def labels(screen: RunsScreen) -> list[str]:
 
 
 def test_without_runs_it_says_how_to_make_one(person: Person) -> None:
-    assert labels(runs(person)) == ["No runs yet: Train starts one"]
+    assert labels(runs(person)) == ["No runs yet: start one with Train"]
 
 
 def test_runs_are_listed_with_their_figures_and_damaged_ones_with_their_reason(person: Person) -> None:
@@ -43,7 +47,7 @@ def test_runs_are_listed_with_their_figures_and_damaged_ones_with_their_reason(p
     (person.data / "runs" / "bad" / "config.json").write_text("{")
     items = {item.label: item for item in runs(person).list.items}
     assert set(items) == {"good", "bad"}
-    assert items["good"].cells[:3] == ("PPO", "track-01", "16,384")  # type: ignore[attr-defined]
+    assert items["good"].cells[:3] == ("PPO", "Meadow Ring", "16,384")  # type: ignore[attr-defined]
     assert "not JSON" in items["bad"].hint
 
 
@@ -88,7 +92,7 @@ def test_a_run_is_deleted_only_when_asked_twice(person: Person) -> None:
     person.choose("Delete")
     person.until(lambda: not folder.exists(), "the run to be gone")
     screen = person.top(RunsScreen)
-    person.until(lambda: labels(screen) == ["No runs yet: Train starts one"], "the list to know")
+    person.until(lambda: labels(screen) == ["No runs yet: start one with Train"], "the list to know")
 
 
 def test_marked_runs_are_compared_with_the_one_that_is_opened(person: Person) -> None:
@@ -117,7 +121,7 @@ def test_a_learner_that_does_not_answer_holds_up_no_picture(person: Person, monk
     screen = RunsScreen(person.app.context)
     person.app.context.push(screen)
     person.frames(3)
-    assert labels(screen) == ["Reading runs"]
+    assert labels(screen) == ["Loading runs"]
     open_run(person.app.context, make_run(person.data, "two"), [person.data / "runs" / "one"])
     train = person.until_top(TrainScreen)
     person.frames(3)
@@ -131,7 +135,7 @@ def test_a_run_that_has_all_its_steps_is_asked_for_how_many_more(
 ) -> None:
     asked: list[int | None] = []
 
-    def continue_run(folder: Path, timesteps: int | None = None) -> RunMonitor:
+    def continue_run(folder: Path, timesteps: int | None = None, engine: str | None = None) -> RunMonitor:
         asked.append(timesteps)
         raise RacerError("not today")
 
@@ -178,3 +182,95 @@ def test_a_run_is_not_compared_with_itself(person: Person) -> None:
         else:
             person.press("escape")
         make_run(person.data, name)
+
+
+def deep_config(folder: Path) -> None:
+    (folder / "config.json").write_bytes(b'{"rewards":' * 50_000)
+
+
+def wrong_config(folder: Path) -> None:
+    (folder / "config.json").write_text('{"tracks": [[]], "timesteps": "many", "net": {"a": 1e300}}')
+
+
+def config_that_is_a_folder(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "config.json").mkdir()
+
+
+def not_utf8(folder: Path) -> None:
+    (folder / "config.json").write_bytes(b'{"name": "\xff\xfe", "net": 1e999}')
+
+
+def wrong_log(folder: Path) -> None:
+    (folder / "live.jsonl").write_bytes(
+        b'{"what":"update","steps":"inf","seconds":1,"values":{"a":1}}\n'
+        b'{"what":"update","steps":1e300,"seconds":1,"values":{"a":1}}\n'
+        b'{"what":"update","steps":5,"seconds":[],"values":{"a":1}}\n'
+        b'{"what":"update","steps":6,"seconds":1,"values":[1]}\n'
+        b'{"what":"update","steps":7,"seconds":1e999,"values":{"a":1e999}}\n'
+        b'{"what":"event","steps":1e999,"seconds":0,"kind":"begin","text":"x"}\n'
+        b'{"what":"event","steps":1,"seconds":0,"kind":"weights","text":"x","rewards":{"weights":7}}\n'
+        b'{"what":"event","steps":1,"seconds":0,"kind":"begin","text":"x","circuits":{"a":[]}}\n'
+        b'{"what":"laps","laps":[[1],[2,"a"]],"sectors":[[5]]}\n'
+        b'{"what":"policy","steps":1,"offset":-7}\n' + b"[" * 100_000 + b"\n\xff\xfe\n"
+    )
+
+
+def binary_log(folder: Path) -> None:
+    (folder / "live.jsonl").write_bytes(bytes(range(256)) * 10_000)
+
+
+def deep_lock(folder: Path) -> None:
+    (folder / "learner.json").write_bytes(b"[" * 100_000)
+
+
+def old_date(folder: Path) -> None:
+    os.utime(folder, (-(10**11), -(10**11)))
+
+
+DAMAGE: dict[Callable[[Path], None], str] = {
+    deep_config: "not JSON", wrong_config: "tracks", config_that_is_a_folder: "directory", not_utf8: "not JSON",
+    wrong_log: "damaged: 12 lines of its log", binary_log: "damaged: 10,000 lines of its log", deep_lock: "",
+    old_date: "",
+}  # fmt: skip
+
+
+def test_damaged_runs_are_listed_with_their_reason_and_stop_no_list(person: Person) -> None:
+    if sys.platform == "win32":
+        del DAMAGE[config_that_is_a_folder], DAMAGE[old_date]
+    for damage in DAMAGE:
+        damage(make_run(person.data, damage.__name__))
+    good = make_run(person.data, "good")
+    (good / ".good-12-ab.tmp.zip").write_bytes(b"half of a model")
+    (good / "good_progress.csv").write_text("a,1e999\n\0\n")
+    (person.data / "runs" / ".removed").mkdir()
+    if sys.platform == "linux":
+        os.mkdir(os.fsencode(person.data / "runs") + b"/\xff\xfe")
+    items = {item.label: item for item in runs(person).list.items}
+    assert items.keys() >= {"good", *(damage.__name__ for damage in DAMAGE)}
+    assert ".removed" not in items
+    assert items["good"].hint == ""
+    for damage, reason in DAMAGE.items():
+        assert reason in items[damage.__name__].hint
+    for label in items:
+        person.go_to(label)
+        person.frames()
+    person.press("escape")
+    person.choose("Watch")
+    screen = person.top(WatchSetupScreen)
+    person.frames(3)
+    rows = {item.label: item for item in screen.list.items}
+    assert rows.keys() >= {"good_best", *(f"{damage.__name__}_best" for damage in DAMAGE)}
+    assert not any(label.startswith(".") for label in rows)
+    person.until(lambda: "is damaged" in rows["deep_config_best"].hint, "the reason")
+    person.until(lambda: "is damaged" in rows["wrong_config_best"].hint, "the reason")
+    assert "is damaged" not in rows["good_best"].hint
+
+
+@pytest.mark.parametrize("damage", [wrong_log, binary_log, deep_lock, old_date], ids=lambda each: each.__name__)
+def test_a_run_with_a_damaged_log_is_opened(person: Person, damage: Callable[[Path], None]) -> None:
+    folder = make_run(person.data, "damaged")
+    damage(folder)
+    open_run(person.app.context, folder)
+    person.until_top(TrainScreen)
+    person.frames(5)

@@ -27,12 +27,23 @@ if __name__ == "__main__":
 
 
 def test_without_tensorboard_the_error_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensorboard, "find_spec", lambda name: None)
+    monkeypatch.setattr("racer_viewer.optional.find_spec", lambda name: None)
     with pytest.raises(RacerError, match="pip install"):
         tensorboard.open_tensorboard(tmp_path, lambda text: None)
     said: list[str] = []
     tensorboard.show_tensorboard(tmp_path, said.append)
     assert "pip install" in said[0]
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_the_address_is_shown_and_no_browser_is_claimed_to_be_open(
+    opened: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(tensorboard.webbrowser, "open", lambda url: opened)
+    tensorboard.browse("http://127.0.0.1:6006/", said.append)
+    assert "http://127.0.0.1:6006/" in said[0]
+    assert " is open" not in said[0]
 
 
 @pytest.mark.slow

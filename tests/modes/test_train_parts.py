@@ -14,6 +14,7 @@ from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.race import NO_ACTION
 from racer_viewer.modes.results import ResultsScreen
+from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.train import pictures as train_pictures
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.menu import WeightsScreen
@@ -178,7 +179,32 @@ def test_only_the_weights_that_were_changed_are_sent(
     person.app.context.push(WeightsScreen(person.app.context, train))
     person.choose("Apply")
     assert len(sent) == 1
-    assert person.app.context.notice == "No weight was changed"
+    assert person.app.context.notice == "No weights were changed"
+
+
+def test_changed_weights_are_not_dropped_without_a_question(
+    person: Person, train: TrainScreen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[dict[str, float]] = []
+    monkeypatch.setattr(RunMonitor, "set_weights", lambda run, weights: sent.append(dict(weights)))
+    person.app.context.push(WeightsScreen(person.app.context, train))
+    person.go_to("Wall")
+    person.press("left", "escape")
+    assert "Wall" in person.top(MessageScreen).text
+    person.press("escape")
+    person.top(WeightsScreen)
+    person.press("escape")
+    person.choose("Discard changes")
+    assert not isinstance(person.app.context.top, WeightsScreen)
+    assert sent == []
+    person.app.context.push(WeightsScreen(person.app.context, train))
+    person.go_to("Wall")
+    person.press("left", "escape")
+    person.choose("Apply")
+    assert sent == [{"wallPenalty": pytest.approx(WEIGHTS["wallPenalty"] - 0.001)}]
+    person.app.context.push(WeightsScreen(person.app.context, train))
+    person.press("escape")
+    assert not isinstance(person.app.context.top, (WeightsScreen, MessageScreen))
 
 
 def test_a_pace_that_somebody_else_asked_for_has_a_name() -> None:
@@ -204,12 +230,12 @@ def test_a_race_against_what_was_learned_leads_back_to_the_end_of_the_training(
 ) -> None:
     end = TrainEndScreen(person.app.context, train)
     person.app.context.push(end)
-    person.choose("Race against it")
+    person.choose("Race this agent")
     person.until_top(PlayScreen)
     person.press("escape")
     person.choose("Back to the run")
     assert person.top(TrainEndScreen) is end
-    person.choose("Race against it")
+    person.choose("Race this agent")
     person.until_top(PlayScreen)
     person.press("escape")
     person.choose("Finish")

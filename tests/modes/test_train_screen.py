@@ -11,6 +11,7 @@ import pytest
 from racer_env.engine import load_circuit
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.screen import MessageScreen
+from racer_viewer.modes.train import setup
 from racer_viewer.modes.train.end import TrainEndScreen
 from racer_viewer.modes.train.menu import LeaveTrainingScreen, TrainMenu, WeightsScreen
 from racer_viewer.modes.train.panels import TrainLayout
@@ -20,6 +21,7 @@ from racer_viewer.modes.train.setup import TrainSetupScreen, open_run, open_trai
 from racer_viewer.training.config import RunConfig, preset
 from racer_viewer.training.run_folder import write_config
 from racer_viewer.training.run_lock import running_learner
+from racer_viewer.training.run_monitor import LearnerProcess, prepare_learner
 from tests.modes.person import Person
 from tests.processes import is_gone, wait_for
 
@@ -36,38 +38,62 @@ def training(person: Person, config: RunConfig) -> TrainScreen:
 
 def test_the_first_click_starts_the_quick_preset(person: Person) -> None:
     person.choose("Train")
-    setup = person.top(TrainSetupScreen)
+    form = person.top(TrainSetupScreen)
     person.frames(3)
-    assert setup.list.item is not None
-    assert setup.list.item.label == "Start"
-    config = setup.config
+    assert form.list.item is not None
+    assert form.list.item.label == "Start"
+    config = form.config
     assert (config.algo, config.tracks, config.num_cars) == ("ppo", ("track-01",), 64)
     person.go_to("Preset")
     person.press("right")
-    assert len(setup.config.tracks) > 6, "the champion learns everywhere"
+    assert len(form.config.tracks) > 6, "the champion learns everywhere"
     person.go_to("Algorithm")
     person.press("right")
-    assert setup.config.algo == "sac"
+    assert form.config.algo == "sac"
+
+
+def test_the_form_prepares_the_process_of_the_next_run(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[LearnerProcess] = []
+
+    def prepare() -> LearnerProcess:
+        prepared.append(prepare_learner())
+        return prepared[-1]
+
+    monkeypatch.setattr(setup, "prepare_learner", prepare)
+    person.app.context.warmup.wait()
+    person.choose("Train")
+    person.until(lambda: len(prepared) == 1, "the first process")
+    person.press("escape")
+    wait_for(lambda: is_gone(prepared[0].pid))
+    person.choose("Train")
+    person.until(lambda: len(prepared) == 2, "the second process")
+    person.choose("Start")
+    run = person.top(TrainScreen).run
+    assert run.pid == prepared[1].pid
+    person.until(lambda: run.state == "learning", "the learner")
+    run.stop(discard=True)
+    person.until(lambda: run.state == "stopped", "the end of the run")
+    assert len(prepared) == 2
 
 
 def test_a_circuit_can_be_chosen_only_where_the_preset_has_none_of_its_own(person: Person) -> None:
     person.choose("Train")
-    setup = person.top(TrainSetupScreen)
+    form = person.top(TrainSetupScreen)
     person.go_to("Preset")
     person.press("right")
-    before, chosen = setup.config.tracks, person.app.context.settings.circuit
+    before, chosen = form.config.tracks, person.app.context.settings.circuit
     person.go_to("Circuits")
-    fixed = setup.list.item
+    fixed = form.list.item
     assert fixed is not None
     assert (fixed.value, fixed.enabled) == ("26 of the preset", False)
     person.press("right", "return")
     person.click_item("Circuits")
-    assert (setup.config.tracks, person.app.context.settings.circuit) == (before, chosen)
+    assert (form.config.tracks, person.app.context.settings.circuit) == (before, chosen)
     person.go_to("Preset")
     person.press("right")
     person.go_to("Circuit")
     person.press("right")
-    assert setup.config.tracks == ("track-02",), "the specialist learns where it is told to"
+    assert form.config.tracks == ("track-02",), "the specialist learns where it is told to"
 
 
 def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person: Person) -> None:
@@ -75,7 +101,7 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     pid = screen.run.pid
     person.until(lambda: screen.run.state == "learning", "the learner")
     person.until(lambda: len(screen.run.history.policies) > 2, "some updates")
-    assert screen.showcase.newest is not None, "the newest policy drives"
+    person.until(lambda: screen.showcase.newest is not None, "the newest policy drives")
     person.until(lambda: screen.run.swarm() is not None, "the cars that learn")
     for layout in TrainLayout:
         screen.layout = layout
@@ -89,7 +115,7 @@ def test_a_run_is_seen_while_it_learns_and_ends_with_an_offer_to_race_it(person:
     person.press("left", "left")
     assert screen.showcase.newest is not newest, "the policy of that moment drives again"
     screen.app.push(TrainEndScreen(screen.app, screen))
-    person.choose("Race against it")
+    person.choose("Race this agent")
     play = person.top(PlayScreen)
     assert [entrant.name for entrant in play.live.setup.entrants] == ["You", "mine"]
     person.until(lambda: is_gone(pid), "the learner to be gone")
@@ -142,7 +168,7 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     person.press("escape")
     person.choose("Leave")
     person.top(LeaveTrainingScreen)
-    person.choose("Continue in background")
+    person.choose("Keep training in background")
     folder = screen.run.folder
     assert not isinstance(person.app.context.top, TrainScreen)
     pid = running_learner(folder)

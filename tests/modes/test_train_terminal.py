@@ -62,7 +62,7 @@ def test_a_run_that_has_finished_can_be_watched(person: Person, capsys: pytest.C
         (RunDecision.DISCARD, "Discarded after 16,384 steps"),
         (
             RunDecision.DETACH,
-            "It continues to train without a window. Show it with: racer-viewer train --attach {folder}",
+            "It keeps training in the background. Show it with: racer-viewer train --attach {folder}",
         ),
         (RunDecision.STOP, "Stopped after 16,384 steps. Resume with: racer-viewer train --resume {folder}"),
     ],

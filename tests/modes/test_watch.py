@@ -116,7 +116,7 @@ def test_a_car_that_stands_still_ends_its_episode(person: Person) -> None:
     person.press("t", "=", "=")
     while screen.number == 1:
         person.ticks(15)
-    assert [episode.ending for episode in screen.episodes] == ["stood still"]
+    assert [episode.ending for episode in screen.episodes] == ["standstill"]
     assert not screen.at_wheel, "the next episode is the agent's"
 
 
@@ -174,6 +174,14 @@ def test_stochastic_actions_vary_and_deterministic_ones_do_not(person: Person) -
     third, fourth = driven(), driven()
     assert not np.allclose(first, third)
     assert not np.allclose(third, fourth)
+
+
+def test_a_paused_drive_that_is_saved_twice_is_one_file(person: Person) -> None:
+    watching(person)
+    person.ticks(60)
+    person.press("space", "k", "k")
+    assert "Already saved as" in person.app.context.notice
+    assert len(list((person.data / "replays").glob("*.racer"))) == 1
 
 
 def test_episodes_can_begin_anywhere(person: Person) -> None:
@@ -294,7 +302,7 @@ def test_what_watching_shows_can_be_hidden_and_stays_so(person: Person) -> None:
 def test_replays_saved_in_the_same_second_do_not_replace_each_other(person: Person) -> None:
     watching(person)
     person.ticks(30)
-    person.press("space", "k", "k", "k")
+    person.press("space", "k", ".", "k", ".", "k")
     assert len(list((person.data / "replays").glob("*.racer"))) == 3
 
 
@@ -326,7 +334,7 @@ def test_a_model_that_fails_while_it_drives_is_reported(person: Person) -> None:
 
 def test_the_free_camera_can_be_zoomed_at_every_size_of_the_window(person: Person) -> None:
     screen = watching(person)
-    person.press("c", "c")
+    person.press("c", "c", "c")
     for steps in [1] * 14 + [-1] * 30 + [1] * 20:
         screen.handle(Scroll(float(steps), 700, 300))
         person.frames(2)

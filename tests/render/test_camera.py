@@ -169,3 +169,45 @@ def test_a_free_view_does_not_get_lost(track: Track) -> None:
     assert view.x < track.outer[:, 0].max() + 500.0
     assert math.isfinite(view.scale)
     assert view.scale <= 41.0
+
+
+def test_a_view_that_turns_has_the_car_below_the_middle_and_pointing_up(track: Track) -> None:
+    for heading in (0.0, 1.0, -2.5):
+        moving = {"vx": 160.0 * math.cos(heading), "vy": 160.0 * math.sin(heading), "speed": 160.0}
+        camera = Camera()
+        camera.mode = Mode.TURN
+        view = ticked(camera, snapshot_of(track, x=50.0, y=20.0, heading=heading, **moving), 1).look(SIZE)
+        x, y = view.to_screen(50.0, 20.0)
+        assert (x, y) == pytest.approx((640.0, (0.5 + 0.26) * 720.0))
+        ahead = view.to_screen(50.0 + 10.0 * math.cos(heading), 20.0 + 10.0 * math.sin(heading))
+        assert ahead == pytest.approx((x, y - 10.0 * view.scale))
+        assert view.to_world(*view.to_screen(12.0, 7.0)) == pytest.approx((12.0, 7.0))
+        points = np.array([[12.0, 7.0], [40.0, -30.0]])
+        np.testing.assert_allclose(view.points_to_screen(points), [view.to_screen(*point) for point in points.tolist()])
+
+
+def test_a_view_turns_smoothly_with_the_car_also_through_south(track: Track) -> None:
+    camera, turns = Camera(), []
+    camera.mode = Mode.TURN
+    for snapshot in drive(track, 900):
+        camera.tick(snapshot)
+        for share in (0.5, 1.0):
+            turns.append(camera.look(SIZE, share).turn)
+    steps = (np.diff(turns) + math.pi) % (2.0 * math.pi) - math.pi
+    assert np.ptp(np.unwrap(turns)) > 2.0 * math.pi, "a lap and more"
+    assert np.abs(steps).max() < 0.05
+    assert np.abs(np.diff(steps)).max() < 0.006, "it never jerks"
+
+
+def test_the_view_turns_back_when_another_camera_is_chosen(track: Track) -> None:
+    here = snapshot_of(track, heading=2.0)
+    camera = Camera()
+    camera.mode = Mode.TURN
+    ticked(camera, here, 1).look(SIZE)
+    for mode in (Mode.WHOLE, Mode.TURN, Mode.FREE, Mode.TURN, Mode.FOLLOW):
+        before = camera.look(SIZE)
+        camera.mode = mode
+        assert camera.look(SIZE, 0.0).turn == pytest.approx(before.turn, abs=0.02), "it glides"
+        for _ in range(GLIDE_TICKS + 1):
+            ticked(camera, here, 1).look(SIZE)
+        assert camera.look(SIZE).turn == (math.pi / 2.0 - 2.0 if mode is Mode.TURN else 0.0)

@@ -7,6 +7,7 @@ import pytest
 from racer_env.engine import CAR, Track, load_circuit
 from racer_env.engine.car import ROAD, RUNOFF
 from racer_viewer.render.camera import View
+from racer_viewer.render.car import ENLARGED
 from racer_viewer.render.effects import DUST_LIFE, MARK_LIFE, MARKS, PUFFS, SPARKS, Effects
 from racer_viewer.snapshot import CarStyle, Snapshot
 
@@ -62,7 +63,7 @@ def test_sliding_tyres_leave_two_dark_lines_where_the_wheels_were(track: Track, 
     assert effects.counts[0] > 10
     column = picture[:, 320 - 30, 0]
     dark = np.flatnonzero(column < GREY[0] - 8)
-    assert np.abs(dark - 180).max() < 12
+    assert np.abs(dark - 180).max() < 7.5 * ENLARGED
     assert np.diff(dark).max() > 8, "one for each wheel"
     assert (picture <= GREY).all()
 

@@ -16,6 +16,7 @@ import pytest
 from racer_env import RacerEnv
 from racer_env.engine import Driver, Simulation, Track, build_track, load_circuit
 from racer_viewer.render.camera import FAST_SCALE, REFERENCE_HEIGHT, REST_SCALE
+from racer_viewer.render.car import ENLARGED
 from racer_viewer.render.env_window import SIZE, EnvRenderer, open_env_window
 from racer_viewer.ui.theme import ORDINARY
 
@@ -71,7 +72,7 @@ def test_pictures_do_not_change_when_the_next_one_is_drawn(track: Track) -> None
 
 def test_a_car_at_rest_is_in_the_middle(track: Track) -> None:
     place = place_of_car(picture_of(track, car_of(Simulation(track))))
-    np.testing.assert_allclose(place, CENTRE, atol=0.8 * REST_SCALE * HEIGHT / REFERENCE_HEIGHT)
+    np.testing.assert_allclose(place, CENTRE, atol=0.5 * ENLARGED * REST_SCALE * HEIGHT / REFERENCE_HEIGHT)
 
 
 @pytest.mark.parametrize("name", ["track-01", "track-03"])

@@ -9,7 +9,8 @@ import pytest
 from racer_env.engine import Track, load_circuit
 from racer_viewer.render import ground, tiles
 from racer_viewer.render.camera import View
-from racer_viewer.render.road import ASPHALT, RUNOFF, SHOULDER, WALL, racing_line
+from racer_viewer.render.road import ASPHALT, RUNOFF, SHOULDER, WALL, build_course, racing_line
+from racer_viewer.render.scenery import Woods
 from racer_viewer.render.tiles import GroundLevels, fitting_level, level_scale
 
 SIZE = (640, 360)
@@ -34,6 +35,19 @@ def picture_of(shown: GroundLevels, view: View, patient: bool = True) -> np.ndar
 
 def start_view(track: Track, scale: float, size: tuple[int, int] = SIZE) -> View:
     return View(track.start[0], track.start[1], scale, size)
+
+
+def test_trees_are_the_same_in_every_rectangle_and_come_from_back_to_front(large: Track) -> None:
+    woods = Woods(build_course(large))
+    x, y = large.start[:2]
+    everywhere, here = woods.trees(x - 900, y - 900, x + 900, y + 900), woods.trees(x, y, x + 200, y + 200)
+    assert (np.diff(everywhere.y) <= 0.0).all()
+    inside = (np.abs(everywhere.x - x - 100) < 100) & (np.abs(everywhere.y - y - 100) < 100)
+    assert inside.sum() > 10
+    found = set(zip(here.x.tolist(), here.y.tolist(), here.kind.tolist(), strict=True))
+    columns = (each[inside].tolist() for each in (everywhere.x, everywhere.y, everywhere.kind))
+    assert found >= set(zip(*columns, strict=True))
+    assert not len(woods.trees(x + 1e6, y, x + 1e6 + 100, y + 100).x)
 
 
 @pytest.mark.parametrize("scale", [0.7, 1.9, 4.0, level_scale(-1), 5.3, 6.5, 9.7, 14.0, 31.0])

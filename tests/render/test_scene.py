@@ -11,6 +11,7 @@ import pytest
 
 from racer_env.engine import CAR, Driver, Simulation, Start, Track, load_circuit
 from racer_viewer.render.camera import Mode
+from racer_viewer.render.car import ENLARGED, REACH
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.ui.theme import Theme
@@ -108,7 +109,7 @@ def test_front_wheels_steer_and_brakes_light_up(track: Track, draw: Callable[...
         there = np.argwhere((changed != before).any(axis=2))[:, ::-1]
         assert len(there) >= 8
         middle = (640 + 14.0 * 6.5 * number, 360)
-        assert (np.abs(there - middle) < 30).all()
+        assert (np.abs(there - middle) < REACH * ENLARGED * 6.5).all()
 
 
 def test_rays_gates_and_names_are_drawn_when_asked_for(track: Track, draw: Callable[..., np.ndarray]) -> None:
@@ -230,3 +231,126 @@ def test_a_window_of_another_height_gets_ground_of_its_own_once_it_keeps_that(tr
         expected = {720: 6.5, 800: 6.5, 900: 6.5 * 900 / 720}[height]
         assert scene.ground.base == pytest.approx(expected)
     assert scene.camera.view.scale == pytest.approx(scene.ground.base)
+
+
+@pytest.mark.parametrize("size", [(640, 360), (1280, 720), (1920, 1080)])
+def test_ground_that_turns_with_the_car_shows_the_same_world(track: Track, size: tuple[int, int]) -> None:
+    x, y, heading = track.start
+    here = snapshot_of(track, {"x": x, "y": y, "heading": heading + 0.7})
+    pictures = []
+    for mode in (Mode.FOLLOW, Mode.TURN):
+        scene, surface = Scene(Theme(), patient=True), pygame.Surface(size, depth=32)
+        scene.camera.mode = mode
+        scene.tick(here)
+        scene.draw(surface, here, here, 1.0, BARE)
+        smooth = pygame.transform.box_blur(surface, max(2, size[1] // 180))
+        pictures.append((scene.camera.view, pygame.surfarray.array3d(smooth).astype(int)))
+    (north_up, expected), (turned, seen) = pictures
+    assert turned.turn == pytest.approx(math.pi / 2.0 - heading - 0.7)
+    differences = []
+    for dx, dy in np.random.default_rng(0).uniform(-28.0, 28.0, (200, 2)).tolist():
+        if math.hypot(dx, dy) > 12.0:
+            places = [tuple(map(round, view.to_screen(x + dx, y + dy))) for view in (north_up, turned)]
+            differences.append(np.abs(expected[places[0]] - seen[places[1]]).max())
+    assert np.median(differences) <= 6
+    assert np.percentile(differences, 90) < 30, "only at edges of the road"
+
+
+def test_turned_ground_is_the_same_in_a_part_of_a_window(track: Track) -> None:
+    here = snapshot_of(track, {"heading": 1.0})
+    window, size = pygame.Surface((800, 400), depth=32), (640, 360)
+    part = window.subsurface((130, 20, *size))
+    whole = pygame.Surface(size, depth=32)
+    for surface in (part, whole):
+        scene = Scene(Theme(), patient=True)
+        scene.camera.mode = Mode.TURN
+        scene.tick(here)
+        scene.draw(surface, here, here, 1.0, BARE)
+    assert (pygame.surfarray.array3d(part) == pygame.surfarray.array3d(whole)).all()
+    assert not pygame.surfarray.array3d(window.subsurface((0, 0, 130, 400))).any()
+
+
+def test_turned_ground_of_a_car_that_drives_is_that_of_its_place(track: Track) -> None:
+    """The board of tiles is used again and again, also after a jump and far from the origin."""
+    scene = Scene(Theme(), patient=True)
+    scene.camera.mode = Mode.TURN
+    for ahead, heading in ((0.0, 0.3), (150.0, 1.7), (-400.0, 3.0), (-380.0, 3.2)):
+        here = snapshot_of(track, {"ahead": ahead, "heading": heading})
+        fresh = Scene(Theme(), patient=True)
+        fresh.camera.mode = Mode.TURN
+        pictures = []
+        for each in (scene, fresh):
+            surface = pygame.Surface(SIZE, depth=32)
+            for _ in range(200):
+                each.tick(here)
+            each.draw(surface, here, here, 1.0, BARE)
+            pictures.append(pygame.surfarray.array3d(surface).astype(int))
+        assert np.abs(pictures[0] - pictures[1]).mean() < 0.5
+
+
+def test_cars_and_rays_turn_with_the_view(track: Track) -> None:
+    here = snapshot_of(track, {"heading": 1.0}, {"heading": 1.0, "ahead": 12.0})
+    scene, surface = Scene(Theme(), patient=True), pygame.Surface(SIZE, depth=32)
+    scene.camera.mode = Mode.TURN
+    scene.tick(here)
+    scene.draw(surface, here, here, 1.0, BARE)
+    for number, colour in ((0, RED), (1, BLUE)):
+        px, py = scene.car_on_screen(number)
+        area = pygame.Rect(round(px) - 50, round(py) - 50, 100, 100)
+        pixels = pygame.surfarray.array3d(surface.subsurface(area)).astype(int)
+        body = (np.abs(pixels - colour) < 40).all(axis=2)
+        across, down = (np.ptp(np.flatnonzero(body.any(axis=axis))) for axis in (1, 0))
+        assert down > 1.4 * across, "the car points up or down the picture"
+
+
+def test_ground_at_half_resolution_shows_the_same_world_under_sharp_cars(track: Track) -> None:
+    snapshot = snapshot_of(track, {})
+    pictures = {}
+    for resolution in ("full", "half"):
+        scene = Scene(Theme())
+        scene.resolution = resolution
+        pictures[resolution] = drawn_when_ready(scene, snapshot, SIZE)
+    full, half = pictures["full"], pictures["half"]
+    assert (half[::2, ::2] == half[1::2, 1::2]).all(axis=2).mean() > 0.97, "the ground has pixels of 2×2"
+    blurred = [picture.reshape(90, 8, 160, 8, 3).mean(axis=(1, 3)) for picture in (full, half)]
+    assert np.abs(blurred[0] - blurred[1]).mean() < 3.0
+    body = np.abs(full - RED).max(axis=2) < 12
+    assert body.sum() > 50
+    assert np.abs(half[body] - full[body]).max() < 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [Mode.FOLLOW, Mode.TURN])
+@pytest.mark.parametrize("size", [(960, 540), (1920, 1080), (2560, 1440)])
+def test_terrain_is_sharp_within_two_seconds_at_every_size(track: Track, size: tuple[int, int], mode: Mode) -> None:
+    snapshot, scene = snapshot_of(track, {}), Scene(Theme())
+    scene.camera.mode = mode
+    for _ in range(40):
+        scene.tick(snapshot)
+    soon = drawn_when_ready(scene, snapshot, size, frames=120, ahead=3)
+    assert scene.ground is not None
+    assert scene.ground.base == pytest.approx(6.5 * size[1] / 720)
+    assert scene.ground.complete
+    assert (drawn_when_ready(scene, snapshot, size) == soon).all(), "120 frames with time for three tiles are enough"
+
+
+def test_a_film_has_ground_at_full_resolution_whatever_is_set(track: Track) -> None:
+    pictures = []
+    for resolution in ("auto", "half"):
+        scene = Scene(Theme(), patient=True)
+        scene.resolution = resolution
+        pictures.append(drawn_when_ready(scene, snapshot_of(track, {}), SIZE))
+    assert (pictures[0] == pictures[1]).all()
+
+
+def drawn_when_ready(
+    scene: Scene, snapshot: Snapshot, size: tuple[int, int], frames: int = 400, ahead: int = 4
+) -> np.ndarray:
+    """Draw frames, each followed by preparing some ground, until all of it is there; return the last picture."""
+    surface = pygame.Surface(size, depth=32)
+    for _ in range(frames):
+        scene.draw(surface, snapshot, snapshot, 1.0, BARE)
+        if not all(scene.draw_ahead() for _ in range(ahead)):
+            break
+    scene.draw(surface, snapshot, snapshot, 1.0, BARE)
+    return pygame.surfarray.array3d(surface).swapaxes(0, 1).astype(int)

@@ -173,6 +173,14 @@ def test_a_time_that_was_up_is_no_crash(scene: SwarmScene, draw: Draw) -> None:
     assert 0 < mark(80.0) < mark(0.0)
 
 
+def test_cars_that_scrape_along_walls_are_counted_by_circuit() -> None:
+    motion = SwarmMotion()
+    motion.tick(swarm(1, {"wall_contact": 1}, {"wall_contact": 1, "track": 1}, {"wall_contact": 1}, {}))
+    assert [motion.at_walls(number) for number in range(3)] == [2, 1, 0]
+    motion.tick(swarm(2, {}, {"wall_contact": 1, "track": 1}, {}, {}))
+    assert [motion.at_walls(number) for number in range(3)] == [0, 1, 0]
+
+
 def test_crashes_of_the_last_seconds_are_counted_by_circuit() -> None:
     motion = SwarmMotion()
     motion.tick(swarm(1, {"speed": 0.0}, {"speed": 0.0, "track": 1}, {"speed": 90.0}, {}))
@@ -393,7 +401,7 @@ def test_the_legend_leaves_the_road_free(name: str, size: tuple[int, int]) -> No
     road = circuit.centreline.points(np.linspace(0.0, circuit.length, 800))
     legend = Legend(Theme(0.9 if size[0] < 960 else 1.0), quality_colours(ORDINARY), pygame.Surface((8, 8)))
     surface = pygame.Surface(size, depth=32)
-    place = legend.draw(surface, view, surface.get_rect(), road, "256 cars", "120 crashes in 5 s")
+    place = legend.draw(surface, view, surface.get_rect(), road, "256 cars", "120 stopped", "40 at walls")
     assert surface.get_rect().contains(place)
     assert not any(place.collidepoint(spot) for spot in view.points_to_screen(road).tolist())
 

@@ -35,3 +35,17 @@ def ring_run(ticks: int = 700, throttle: float = 1.0, driver: str = "Anna", star
         result = simulation.step(action[None])
         recorder.add(action, float(result.rewards[0]), int(result.finished_lap_ticks[0]))
     return recorder.replay(DATE)
+
+
+def weaving_run(ticks: int) -> Replay:
+    """Drive round the ring, off the road in the first lap only."""
+    track = track_of(RING)
+    simulation, pilot = Simulation(track), Driver(track)
+    recorder = ReplayRecorder(RING, Config(), STANDING, driver="Anna")
+    for tick in range(ticks):
+        action = pilot.act(simulation.cars)[0]
+        if 120 <= tick < 135:
+            action = action * (0.0, 1.0, 0.0) - (1.0, 0.0, 0.0)
+        result = simulation.step(action[None])
+        recorder.add(action, float(result.rewards[0]), int(result.finished_lap_ticks[0]))
+    return recorder.replay(DATE)

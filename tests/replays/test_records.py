@@ -3,12 +3,14 @@
 import contextlib
 import sqlite3
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ from racer_env.errors import RacerError
 from racer_viewer.replays import ENGINE_VERSION, Replay, replay_to_bytes, trace_replay
 from racer_viewer.replays import records as records_module
 from racer_viewer.replays.records import CircuitKey, RecordEntry, RecordError, Records, circuit_key, medal_for
-from tests.replays.replay_drives import DATE, RING, ring_run
+from tests.replays.replay_drives import DATE, RING, ring_run, weaving_run
 
 LATER = DATE + timedelta(minutes=5)
 
@@ -197,6 +199,78 @@ def test_another_programs_database_is_renamed_too(tmp_path: Path) -> None:
     assert records.notice is not None
 
 
+def rebuilt(path: Path, script: str) -> None:
+    """Enter a record, then run a script on the file with the checks of SQLite off."""
+    entered(Records(path), ring_run())
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA writable_schema = ON")
+        database.executescript(script)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+HOSTILE = {
+    "view": f"""ALTER TABLE record RENAME TO old; CREATE VIEW record AS SELECT * FROM old WHERE ({ENDLESS}) > 0""",
+    "trigger": "CREATE TRIGGER added AFTER INSERT ON record BEGIN DELETE FROM record; END",
+    "generated column": "ALTER TABLE record ADD COLUMN extra AS (hex(zeroblob(100000000)))",
+    "expression in a default": """UPDATE sqlite_schema SET sql = replace(sql, 'driver TEXT NOT NULL',
+        'driver TEXT NOT NULL CHECK (length(hex(zeroblob(400000000))) > 1)') WHERE name = 'record'""",
+    "other table": "CREATE TABLE more (a)",
+    "large name": "UPDATE record SET driver = CAST(zeroblob(100000000) AS TEXT)",
+    "large replay": "UPDATE record SET replay = zeroblob(100000000), checked = 0",
+}
+
+
+@pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE)
+def test_only_plain_tables_are_read_within_limits_of_size_and_time(tmp_path: Path, script: str) -> None:
+    path = tmp_path / "records.db"
+    rebuilt(path, script)
+    started = time.process_time()
+    records = Records(path)
+    assert records.top(RING) == ()
+    assert time.process_time() - started < 2.0
+    assert records.notice is not None
+    assert "damaged" in records.notice
+    assert len(list(tmp_path.glob("records-damaged-*"))) == 1
+    entered(records, ring_run())
+
+
+def test_long_records_of_an_earlier_version_are_checked_a_few_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    hour = replay_to_bytes(replace(ring_run(), actions=np.tile(ring_run().actions, (308, 1)), laps=()))
+    entered(Records(path), ring_run())
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        columns = "engine, circuit_id, fingerprint, circuit_name, driver, best_lap, laps, clean, date"
+        for number in range(20):
+            database.execute(
+                f"INSERT INTO record ({columns}, digest, replay) SELECT {columns}, ?, ? FROM record LIMIT 1",
+                (str(number), hour),
+            )
+    started = time.process_time()
+    assert len(Records(path).top(RING)) == 10
+    assert time.process_time() - started < 4.0
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        assert 0 < database.execute("SELECT count(*) FROM record WHERE checked = 0").fetchone()[0] < 20
+
+
+def test_a_file_beyond_the_maximum_size_is_renamed(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    entered(Records(path), ring_run())
+    with path.open("r+b") as file:
+        file.truncate(records_module.MAX_FILE_SIZE + 1)
+    records = Records(path)
+    assert records.top(RING) == ()
+    assert records.notice is not None
+
+
+def test_reading_ends_at_its_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "records.db"
+    entered(Records(path), ring_run())
+    monkeypatch.setattr(records_module, "TIME_LIMIT", 0.0)
+    monkeypatch.setattr(records_module, "INSTRUCTIONS_PER_CHECK", 1)
+    assert "took more than" in failure(Records(path))
+    assert path.exists()
+
+
 def test_a_record_of_a_renamed_file_is_not_taken_for_another(tmp_path: Path) -> None:
     path = tmp_path / "records.db"
     old = entered(Records(path), ring_run())
@@ -258,7 +332,7 @@ def test_an_older_file_is_migrated_with_its_content(tmp_path: Path, monkeypatch:
     assert Records(path).top(RING) == (entry,)
     with contextlib.closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT weather FROM record").fetchall() == [("dry",)]
-        assert database.execute("PRAGMA user_version").fetchone() == (2,)
+        assert database.execute("PRAGMA user_version").fetchone() == (len(records_module.MIGRATIONS),)
 
 
 def test_a_folder_that_cannot_be_created_is_a_record_error(tmp_path: Path) -> None:
@@ -307,3 +381,28 @@ def test_a_lap_earns_the_best_medal_that_it_reaches() -> None:
 def test_keys_of_bundled_circuits_differ() -> None:
     keys: set[CircuitKey] = {circuit_key(circuit) for circuit in circuits()}
     assert len(keys) == len({key.fingerprint for key in keys}) == len(circuits())
+
+
+def test_records_of_earlier_versions_that_were_not_clean_are_marked_and_count_for_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    dirty, mixed = (weaving_run(ticks) for ticks in (350, 900))
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute(records_module.MIGRATIONS[0][0])
+        database.execute(records_module.MIGRATIONS[0][1])
+        database.execute("PRAGMA user_version = 1")
+        for replay, digest in ((dirty, "a"), (mixed, "b")):
+            key = circuit_key(RING)
+            database.execute(
+                "INSERT INTO record (circuit_id, fingerprint, circuit_name, driver, best_lap, laps, clean, date,"
+                " engine, digest, replay) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
+                (key.id, key.fingerprint, "Ring", "Anna", min(replay.laps), len(replay.laps), DATE.isoformat(),
+                 ENGINE_VERSION, digest, replay_to_bytes(replay)),
+            )  # fmt: skip
+    records = Records(path)
+    first, second = records.top(RING)
+    clean = min(lap.ticks for lap in trace_replay(mixed).laps if lap.clean)
+    assert (first.clean, first.best_lap) == (True, clean), "its fastest clean lap counts"
+    assert (second.clean, second.best_lap) == (False, min(dirty.laps))
+    assert records.best(RING) == first
+    with pytest.raises(RecordError, match="no clean lap was finished"):
+        records.enter(dirty)

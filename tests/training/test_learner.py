@@ -6,8 +6,8 @@ import pytest
 from racer_env.engine import load_circuit
 from racer_env.errors import RacerError
 from racer_viewer.bench.bridge import bridge_process
-from racer_viewer.training.config import PAID_UNITS, RunConfig, parse_run_config
-from racer_viewer.training.sb3 import LinearSchedule, make_env, make_model
+from racer_viewer.training.config import PAID_UNITS, LinearSchedule, RunConfig, parse_run_config
+from racer_viewer.training.sb3 import make_env, make_model
 from racer_viewer.training.vec_env import find_cars, simulation_of
 
 

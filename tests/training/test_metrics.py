@@ -1,5 +1,6 @@
 """Driving metrics of a run."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from racer_env import RacerEnv, RacerVectorEnv
 from racer_env.engine import ANYWHERE
+from racer_viewer.agents import CHAMPION, load_agent, models_folder
 from racer_viewer.training.vec_env import RacerMetricsCallback, SB3VecEnv
 
 COMPONENTS = ("progress", "speed", "wall", "offTrack", "backward", "stillness")
@@ -42,8 +44,15 @@ def crafted(count: int) -> tuple[RacerMetricsCallback, RecordedMetrics]:
     return callback, model.logger
 
 
-def info(lap: int, steps: int, **components: float) -> dict[str, Any]:
-    return {**dict.fromkeys(COMPONENTS, 0.0), **components, "lap": lap, "stepCount": steps}
+def info(lap: int, steps: int, gate: int = 0, **components: float) -> dict[str, Any]:
+    return {
+        **dict.fromkeys(COMPONENTS, 0.0),
+        **components,
+        "lap": lap,
+        "stepCount": steps,
+        "checkpoint": gate,
+        "rawSpeed": 9.0,
+    }
 
 
 def add_step(callback: RacerMetricsCallback, infos: list[dict[str, Any]], dones: list[bool]) -> None:
@@ -64,19 +73,61 @@ def test_lap_times_are_differences_of_step_counts() -> None:
     assert (callback.metrics.laps, callback.metrics.best_lap) == (3, 8.0)
 
 
-def test_an_end_starts_the_counts_anew_and_completion_is_of_episodes_that_ended() -> None:
+def test_an_end_starts_the_counts_anew() -> None:
     callback, metrics = crafted(2)
     add_step(callback, [info(2, 600), info(1, 50)], [True, True])
     add_step(callback, [info(1, 1), info(1, 1)], [False, False])
     add_step(callback, [info(2, 540), info(1, 540)], [True, False])
     callback.on_rollout_end()
-    assert metrics.name_to_value["racer/completion_rate"] == pytest.approx(2 / 3)
+    assert metrics.name_to_value["racer/completion_rate"] == 0.0, "no car has passed a gate"
     assert metrics.name_to_value["racer/episodes_this_rollout"] == 3
     assert metrics.name_to_value["racer/best_lap_time_sec"] == 9.0
     metrics.name_to_value.clear()
     callback.on_rollout_end()
     assert dict(metrics.name_to_value) == {"racer/episodes_this_rollout": 0}, "each rollout counts for itself"
     assert callback.metrics.best_lap == 9.0
+
+
+def test_completion_is_the_chance_to_drive_a_lap_without_getting_stuck() -> None:
+    callback, metrics = crafted(1)
+    for episode in range(3):  # each drives half a lap of 30 gates; the last one ends because the car stands still
+        for gate in range(15):
+            add_step(callback, [info(1, gate, gate)], [False])
+        last = {**info(1, 15, 15), "TimeLimit.truncated": episode < 2}
+        add_step(callback, [last], [True])
+        callback.on_rollout_end()
+        assert metrics.name_to_value["racer/completion_rate"] == pytest.approx(1.0 if episode < 2 else math.exp(-2))
+
+
+def test_a_car_that_passes_no_gate_for_three_seconds_is_stuck_although_it_moves() -> None:
+    callback, metrics = crafted(1)
+    for gate in range(30):
+        add_step(callback, [info(1, gate, gate)], [False])
+    for tick in range(400):
+        last = {**info(1, 30 + tick, 29), "TimeLimit.truncated": tick == 399}
+        add_step(callback, [last], [tick == 399])
+    callback.on_rollout_end()
+    assert metrics.name_to_value["racer/completion_rate"] == pytest.approx(math.exp(-30 / 29)), (
+        "once, until it moves on"
+    )
+
+
+@pytest.mark.parametrize(("driver", "rate"), [(CHAMPION, 1.0), (None, 0.0)])
+def test_completion_is_right_where_a_lap_is_longer_than_an_episode(driver: str | None, rate: float) -> None:
+    config = {"episode": {"maxSteps": 300, "stillnessTimeoutTicks": 120}}
+    env = SB3VecEnv(RacerVectorEnv(4, track_id="track-03", config=config, start=ANYWHERE))
+    callback, model = RacerMetricsCallback(), NoModel(env)  # type: ignore[arg-type]
+    callback.init_callback(model)  # type: ignore[arg-type]
+    callback.on_training_start({}, {})
+    agent = load_agent(models_folder() / f"{driver}.zip") if driver else None
+    env.seed(0)
+    observations = env.reset()
+    for _ in range(700):
+        observations, *_ = env.step(agent.act(observations) if agent else np.zeros((4, 3), np.float32))
+        callback.on_step()
+    callback.on_rollout_end()
+    assert "racer/best_lap_time_sec" not in model.logger.name_to_value, "no episode has a whole lap"
+    assert model.logger.name_to_value["racer/completion_rate"] == pytest.approx(rate, abs=0.01)
 
 
 def test_components_are_means_over_cars_and_steps() -> None:

@@ -49,7 +49,9 @@ def no_learner(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def test_a_run_that_has_learned_asks_for_more_steps(data: Path, no_learner: list[Path]) -> None:
     folder = data / "runs" / "tiny"
     for timesteps in (None, 512, 100):
-        with pytest.raises(RacerError, match=r"^tiny has learned 512 of \d+ steps: ask for more with --timesteps"):
+        with pytest.raises(
+            RacerError, match=r"^tiny has trained for 512 of \d+ steps: use a larger number, for example --timesteps"
+        ):
             RunMonitor.continue_run(folder, timesteps)
     assert (no_learner, RunMonitor.attach(folder).total) == ([], 512)
     assert RunMonitor.continue_run(folder / "tiny_256_steps.zip").total == 512, "from there it has some left"
@@ -66,7 +68,7 @@ def test_the_command_line_says_so_in_one_line(
     options = ["--headless"] if headless else []
     assert main(["train", *options, "--resume", "tiny", "--data-dir", str(data)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "ask for more with --timesteps, for example --timesteps 1024" in line
+    assert "use a larger number, for example --timesteps 1024" in line
     assert main(["train", *options, "--resume", "nobody", "--data-dir", str(data)]) == 2
     assert "nobody" in capsys.readouterr().err
 
@@ -78,7 +80,7 @@ def test_a_running_run_cannot_be_resumed(tmp_path: Path, capsys: pytest.CaptureF
         for run in ("busy", folder):
             assert main(["train", "--headless", "--resume", str(run), "--data-dir", str(tmp_path)]) == 2
             (line,) = capsys.readouterr().err.splitlines()
-            assert "learning already" in line
+            assert "training already" in line
 
 
 class StandInApp:
@@ -105,12 +107,14 @@ def test_a_window_resumes_as_the_command_line_says(data: Path, monkeypatch: pyte
         ["--resume", "tiny", "--timesteps", "2000"],
         ["--resume", str(model), "--tensorboard"],
         ["--attach", "tiny", "--tensorboard"],
+        ["--resume", "tiny", "--timesteps", "2000", "--engine", "sb3"],
     ):
         assert main(["train", *arguments, "--data-dir", str(data)]) == 0
     assert asked == [
-        ("resume", folder, 2000),
-        ("resume", model, None), ("figures", folder),
+        ("resume", folder, 2000, None),
+        ("resume", model, None, None), ("figures", folder),
         ("attach", folder), ("figures", folder),
+        ("resume", folder, 2000, "sb3"),
     ]  # fmt: skip
 
 
@@ -124,7 +128,7 @@ def test_a_resumed_run_keeps_its_best_model_until_a_better_one(tmp_path: Path) -
     best = outcome.folder / "tiny_best.zip"
     kept = best.read_bytes()
     (event,) = [event for event in load_history(outcome.folder).events if event.kind == "best"][:1]
-    assert event.text.startswith("New best: track-01 ")
+    assert event.text.startswith("New best: Meadow Ring ")
     (outcome.folder / "config.json").write_text(tiny(**{
         **{name: getattr(champion, name) for name in ("net", "log_std", "final_log_std")},
         "timesteps": 768, "evaluate_every": 256, "learning_rate": 0.5, "n_epochs": 20,

@@ -7,15 +7,15 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tensorboard.summary.writer.record_writer import RecordWriter
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent, load_stats
@@ -26,6 +26,8 @@ from racer_viewer.training import callbacks
 from racer_viewer.training.callbacks import Progress
 from racer_viewer.training.config import RunConfig, load_run_config, parse_run_config
 from racer_viewer.training.learner import Callback, LearnerError
+from racer_viewer.training.metric_files import EventsFile
+from racer_viewer.training.native.learner import NativeLearner
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_folder import ResumeError, find_checkpoint
 from racer_viewer.training.run_log import RunLog
@@ -50,9 +52,20 @@ def tiny(**changes: object) -> RunConfig:
     return parse_run_config({**TINY, "name": "tiny", **changes})
 
 
-def test_a_run_writes_config_checkpoints_best_metrics_and_a_final_model(tmp_path: Path) -> None:
+@pytest.fixture(params=["native", "sb3"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_a_device_that_this_machine_does_not_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RacerError, match=r"device cuda:\d+ is not available here: use --device cpu"):
+        Run(tiny(device=f"cuda:{torch.cuda.device_count()}"), tmp_path).learn()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_writes_config_checkpoints_best_metrics_and_a_final_model(tmp_path: Path, engine: str) -> None:
     reported: list[Progress] = []
-    outcome = Run(tiny(), tmp_path).learn(reported.append)
+    outcome = Run(tiny(engine=engine), tmp_path).learn(reported.append)
     assert outcome.finished
     assert outcome.steps == 1024
     names = {path.name for path in outcome.folder.iterdir()}
@@ -61,7 +74,7 @@ def test_a_run_writes_config_checkpoints_best_metrics_and_a_final_model(tmp_path
         assert {f"tiny_{steps}_steps.zip", f"tiny_{steps}_steps_vecnormalize.pkl"} <= names
     assert any(name.startswith("events.out.tfevents") for name in names)
     assert not [name for name in names if name.startswith(".")], "no temporary files"
-    assert load_run_config(outcome.folder / "config.json") == tiny()
+    assert load_run_config(outcome.folder / "config.json") == tiny(engine=engine)
     assert load_agent(outcome.model).normalised
     assert reported[-1].total == 1024
     with (outcome.folder / "progress.csv").open() as file:
@@ -75,9 +88,9 @@ def test_sac_runs_too(tmp_path: Path) -> None:
     assert load_agent(outcome.model).info.algorithm == "SAC"
 
 
-def test_a_stopped_run_is_saved_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_run_is_saved_and_resumed(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callbacks, "REPORT_INTERVAL", 0.0)
-    first = Run(tiny(checkpoint_every=0), tmp_path)
+    first = Run(tiny(checkpoint_every=0, engine=engine), tmp_path)
     outcome = first.learn(lambda progress: first.stop() if progress.steps > 300 else None)
     assert not outcome.finished
     assert 300 < outcome.steps < 400
@@ -90,8 +103,8 @@ def test_a_stopped_run_is_saved_and_resumed(tmp_path: Path, monkeypatch: pytest.
     assert (second.folder / f"progress_{outcome.steps}.csv").is_file()
 
 
-def test_a_checkpoint_restores_weights_optimiser_statistics_and_counter(tmp_path: Path) -> None:
-    Run(tiny(), tmp_path).learn()
+def test_a_checkpoint_restores_weights_optimiser_statistics_and_counter(tmp_path: Path, engine: str) -> None:
+    Run(tiny(engine=engine), tmp_path).learn()
     checkpoint = find_checkpoint(tmp_path / "tiny" / "tiny_768_steps.zip", tmp_path)
     env = make_env(checkpoint.config)
     model = make_model(checkpoint.config, env)
@@ -130,7 +143,7 @@ def test_what_cannot_be_resumed_is_named(tmp_path: Path) -> None:
         find_checkpoint(Path("empty"), tmp_path)
     outcome = Run(tiny(), tmp_path).learn()
     checkpoint = find_checkpoint(outcome.model, tmp_path)
-    with pytest.raises(RacerError, match="ask for more with --timesteps"):
+    with pytest.raises(RacerError, match="use a larger number, for example --timesteps"):
         Run(checkpoint.config, tmp_path, checkpoint).learn()
     (outcome.folder / "config.json").write_text(tiny(net=[4, 4]).to_json())
     checkpoint = find_checkpoint(outcome.model, tmp_path)
@@ -157,44 +170,57 @@ def test_a_circuit_that_is_not_there_leaves_no_run_behind(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save = SB3Learner.save
+@pytest.mark.parametrize("learner_class", [NativeLearner, SB3Learner])
+def test_a_full_disk_does_not_end_a_run(
+    learner_class: type[NativeLearner | SB3Learner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = learner_class.save
 
-    def save_or_fail(learner: SB3Learner, path: Path) -> Path:
+    def save_or_fail(learner: Any, path: Path) -> Path:
         if "512" in path.name or "latest" in path.name:
             raise OSError(errno.ENOSPC, "No space left on device")
         return save(learner, path)
 
-    monkeypatch.setattr(SB3Learner, "save", save_or_fail)
+    monkeypatch.setattr(learner_class, "save", save_or_fail)
     reported: list[str] = []
-    outcome = Run(tiny(), tmp_path).learn(lambda progress: reported.append(progress.note))
+    outcome = Run(tiny(), tmp_path, make_learner=learner_class).learn(lambda progress: reported.append(progress.note))
     assert outcome.finished
     assert any("could not save tiny_512_steps: No space left" in note for note in reported)
     assert (outcome.folder / "tiny_768_steps.zip").is_file()
 
 
-def test_a_full_disk_under_tensorboard_is_reported_once_and_does_not_end_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_full_disk_under_the_metrics_is_reported_once_and_does_not_end_a_run(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: list[bytes] = []
+    write, updates = EventsFile.write, 0
 
-    def write(writer: RecordWriter, data: bytes) -> None:
-        written.append(data)
-        if len(written) > 2:  # the header and the first metric
+    def write_or_fail(file: EventsFile, values: dict[str, float], steps: int) -> None:
+        nonlocal updates
+        updates += 1
+        if updates > 2:
             raise OSError(errno.ENOSPC, "No space left on device")
+        write(file, values, steps)
 
-    def usual(error: threading.ExceptHookArgs) -> None:
-        unhandled.append(error)
-
-    unhandled: list[threading.ExceptHookArgs] = []
-    monkeypatch.setattr(RecordWriter, "write", write)
-    monkeypatch.setattr(threading, "excepthook", usual)
-    outcome = Run(tiny(), tmp_path).learn()
+    monkeypatch.setattr(EventsFile, "write", write_or_fail)
+    outcome = Run(tiny(engine=engine), tmp_path).learn()
     assert outcome.finished
-    assert threading.excepthook is usual
-    assert not unhandled, "no traceback is printed"
+    assert updates > 4
     problems = [event.text for event in load_history(outcome.folder).events if event.kind == "problem"]
     assert problems == ["could not write metrics: No space left on device; the run continues"]
+    with (outcome.folder / "progress.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == updates, "the other file goes on"
+
+
+def test_tensorboard_reads_the_metrics_of_every_update(tmp_path: Path, engine: str) -> None:
+    outcome = Run(tiny(engine=engine), tmp_path).learn()
+    events = EventAccumulator(str(outcome.folder)).Reload()
+    with (outcome.folder / "progress.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for name in ("train/value_loss", "reward/progress", "eval/clean_circuits"):
+        written = [float(row[name]) for row in rows if row[name]]
+        assert [each.value for each in events.Scalars(name)] == pytest.approx(written)
+        assert written
+    assert [each.step for each in events.Scalars("reward/progress")][:3] == [128, 256, 384]
 
 
 @pytest.mark.slow

@@ -43,6 +43,7 @@ def test_all_groups_fit_beside_and_below_each_other(size: tuple[int, int], wish:
     places = [
         pygame.Rect(x, y, group.width(layout.theme), group.height(layout.theme)) for group, x, y, _ in layout.groups
     ]
+    places.append(layout.actions)
     assert all(area.contains(place) for place in places)
     assert all(place.collidelistall(places) == [number] for number, place in enumerate(places))
     assert wish > 1.0 or layout.theme.scale >= 0.75

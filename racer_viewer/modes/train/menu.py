@@ -9,10 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from racer_env.engine import REWARD_COMPONENTS
-from racer_viewer.modes.screen import AppContext, Screen
+from racer_viewer.modes.install import with_part
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.train.panels import PACE_NAMES, TrainLayout, pace_index
 from racer_viewer.modes.train.tensorboard import show_tensorboard
+from racer_viewer.optional import SB3
+from racer_viewer.translation import _
 from racer_viewer.ui.item_list import Button, Choice, Item, Slider
 from racer_viewer.ui.views import ListView, MessageView
 
@@ -37,18 +40,18 @@ class TrainMenu(Screen):
     def __init__(self, app: AppContext, train: TrainScreen) -> None:
         self._train = train
         items = self._items(app, train)
-        super().__init__(app, ListView("Train", items, subtitle=str(train.run.folder), darkness=150))
+        super().__init__(app, ListView(_("Train"), items, subtitle=str(train.run.folder), darkness=150))
 
     def _items(self, app: AppContext, train: TrainScreen) -> list[Item]:
         layouts = list(TrainLayout)
         shown: list[Item] = [
-            Button("Back", on_press=app.pop),
+            Button(_("Back"), on_press=app.pop),
             Choice(
-                "View", options=[each.value for each in layouts], chosen=layouts.index(train.layout),
+                _("View"), options=[_(each.value) for each in layouts], chosen=layouts.index(train.layout),
                 on_change=lambda number: setattr(train, "layout", layouts[number]),
             ),
             Slider(
-                "Curve smoothing", high=MAX_SMOOTHING, step=0.05, number=train.smoothing, unit="%",
+                _("Curve smoothing"), high=MAX_SMOOTHING, step=0.05, number=train.smoothing, unit="%",
                 on_change=lambda number: setattr(train, "smoothing", number),
             ),
         ]  # fmt: skip
@@ -58,28 +61,33 @@ class TrainMenu(Screen):
         return [
             *shown,
             Button(
-                "Resume" if paused else "Pause",
+                _("Resume") if paused else _("Pause"),
                 on_press=partial(self._close_and, train.run.resume if paused else train.run.pause),
             ),
-            Choice("Pace", options=PACE_NAMES, chosen=pace_index(train.run.pace), on_change=train.set_pace),
-            Button("Save now", on_press=partial(self._close_and, train.save)),
+            Choice(
+                _("Pace"),
+                options=[_(each) for each in PACE_NAMES],
+                chosen=pace_index(train.run.pace),
+                on_change=train.set_pace,
+            ),
+            Button(_("Save checkpoint"), on_press=partial(self._close_and, train.save)),
             Button(
-                "Race against the newest policy", on_press=partial(self._close_and, lambda: train.race_policy(True))
+                _("Race against the newest policy"), on_press=partial(self._close_and, lambda: train.race_policy(True))
             ),
             Button(
-                "Reward weights",
-                "Change what the reward is made of",
+                _("Reward weights"),
+                _("Change the weights of the reward components"),
                 on_press=lambda: app.push(WeightsScreen(app, train)),
             ),
             Button(
-                "Stop and save",
-                "The run can be resumed later",
+                _("Stop and save"),
+                _("The run can be resumed later"),
                 on_press=partial(self._close_and, lambda: train.decide(RunDecision.STOP)),
             ),
-            Button("Stop and discard", "All files of this run are deleted", on_press=self._confirm_discard),
+            Button(_("Stop and discard"), _("Deletes all files of this run"), on_press=self._confirm_discard),
             Button(
-                "Start a second run",
-                "Same settings, another seed; this one keeps learning",
+                _("Start a second run"),
+                _("Same settings, another seed; this run keeps training"),
                 on_press=self._start_second,
             ),
             *self._always(app),
@@ -87,10 +95,10 @@ class TrainMenu(Screen):
 
     def _always(self, app: AppContext) -> list[Item]:
         return [
-            Button("Compare with", "Draw the curves of another run too", on_press=self._compare),
-            Button("TensorBoard", "All metrics of this run in a browser", on_press=self._show_tensorboard),
-            Button("Settings", on_press=lambda: app.push(SettingsScreen(app))),
-            Button("Leave", on_press=self._leave),
+            Button(_("Compare with"), _("Add the curves of another run"), on_press=self._compare),
+            Button(_("TensorBoard"), _("All metrics of this run in a browser"), on_press=self._show_tensorboard),
+            Button(_("Settings"), on_press=lambda: app.push(SettingsScreen(app))),
+            Button(_("Leave"), on_press=self._leave),
         ]
 
     def _close_and(self, action: Callable[[], object]) -> None:
@@ -122,7 +130,7 @@ class TrainMenu(Screen):
         self.app.push(RunsScreen(self.app, choose=self._train.compare_with, without=known))
 
     def _show_tensorboard(self) -> None:
-        show_tensorboard(self._train.run.folder, self.app.notify)
+        with_part(self.app, SB3, lambda: show_tensorboard(self._train.run.folder, self.app.notify))
 
     def _leave(self) -> None:
         self.app.pop()
@@ -138,9 +146,9 @@ class DiscardScreen(Screen):
 
     def __init__(self, app: AppContext, train: TrainScreen, then: Callable[[], None]) -> None:
         self._train, self._then = train, then
-        text = f"{train.run.folder} and everything in it is deleted. This cannot be undone."
-        buttons = [Button("Cancel", on_press=app.pop), Button("Discard", on_press=self._discard)]
-        super().__init__(app, MessageView("Discard this run?", text, buttons))
+        text = _("{folder} and everything in it is deleted. This cannot be undone.").format(folder=train.run.folder)
+        buttons = [Button(_("Cancel"), on_press=app.pop), Button(_("Discard"), on_press=self._discard)]
+        super().__init__(app, MessageView(_("Discard this run?"), text, buttons))
 
     def _discard(self) -> None:
         self.app.pop()
@@ -153,17 +161,16 @@ class LeaveTrainingScreen(Screen):
 
     def __init__(self, app: AppContext, train: TrainScreen, then: Callable[[], None]) -> None:
         self._train, self._then = train, then
-        text = (
-            f"{train.run.config.name} has {train.run.steps:,} of {train.run.total:,} steps.\n"
-            "In the background it keeps learning without a window; Train > Runs lists it."
-        )
+        text = _(
+            "{name} has {steps:,} of {total:,} steps.\nIt can keep training in the background; Train > Runs lists it."
+        ).format(name=train.run.config.name, steps=train.run.steps, total=train.run.total)
         buttons = [
-            Button("Stay", on_press=app.pop),
-            Button("Continue in background", on_press=self._detach),
-            Button("Stop and save", on_press=self._stop),
-            Button("Stop and discard", on_press=self._discard),
+            Button(_("Cancel"), on_press=app.pop),
+            Button(_("Keep training in background"), on_press=self._detach),
+            Button(_("Stop and save"), on_press=self._stop),
+            Button(_("Stop and discard"), on_press=self._discard),
         ]
-        super().__init__(app, MessageView("The run is still learning", text, buttons))
+        super().__init__(app, MessageView(_("This run is still training"), text, buttons))
 
     def _detach(self) -> None:
         self._train.decide(RunDecision.DETACH)
@@ -185,11 +192,11 @@ class WeightsScreen(Screen):
     """Sliders for the reward weights; a change applies from now on and is an event of the run."""
 
     def __init__(self, app: AppContext, train: TrainScreen) -> None:
-        super().__init__(app, ListView("Reward weights", darkness=150))
+        super().__init__(app, ListView(_("Reward weights"), darkness=150))
         self._train, self._now = train, train.run.weights
         self._sliders = {
             component.weight_key: Slider(
-                component.label.capitalize(),
+                _(component.label).capitalize(),
                 low=component.weight_range[0],
                 high=component.weight_range[1],
                 step=component.weight_step,
@@ -199,15 +206,38 @@ class WeightsScreen(Screen):
         }
         self.list.items = [
             *self._sliders.values(),
-            Button("Apply", "Applies from the next step on", on_press=self._apply),
+            Button(_("Apply"), _("Applies from the next step on"), on_press=self._apply),
+            Button(_("Cancel"), _("Keeps the current weights"), on_press=self.app.pop),
         ]
 
-    def _apply(self) -> None:
-        """Send only changed weights: another client may have changed the others meanwhile."""
+    @property
+    def _changed(self) -> dict[str, float]:
+        """Weights that were changed here; another client may have changed the others meanwhile."""
         numbers = {name: slider.number for name, slider in self._sliders.items()}
-        changed = {name: number for name, number in numbers.items() if number != self._now[name]}
+        return {name: number for name, number in numbers.items() if number != self._now[name]}
+
+    def back(self) -> None:
+        """Ask before changes are dropped."""
+        if not self._changed:
+            self.app.pop()
+            return
+        labels = [self._sliders[name].label for name in self._changed]
+        text = _("Changed but not applied: {names}.").format(names=", ".join(labels))
+        buttons = [
+            Button(_("Apply"), _("Applies from the next step on"), on_press=partial(self._close_question, self._apply)),
+            Button(_("Discard changes"), on_press=partial(self._close_question, self.app.pop)),
+            Button(_("Keep editing"), on_press=self.app.pop),
+        ]
+        self.app.push(MessageScreen(self.app, _("Apply the new weights?"), text, buttons))
+
+    def _close_question(self, action: Callable[[], None]) -> None:
+        self.app.pop()
+        action()
+
+    def _apply(self) -> None:
+        changed = self._changed
         self.app.pop()
         if changed:
             self._train.set_weights(changed)
         else:
-            self.app.notify("No weight was changed")
+            self.app.notify(_("No weights were changed"))

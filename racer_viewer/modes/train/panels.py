@@ -12,9 +12,10 @@ from racer_viewer.modes.race_view import ZOOM_STEP
 from racer_viewer.modes.train.run_facts import lap_words
 from racer_viewer.modes.train.showcase import steps_in_words
 from racer_viewer.run_history import RunEvent
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Click, Drag, Intent, MouseMove, Release, Scroll
 from racer_viewer.ui.paint import STATUS_HEIGHT, ColouredWords, draw_status_line
-from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
+from racer_viewer.ui.theme import MARGIN, PADDING, TEXT_SMALL, Colour, Theme
 from racer_viewer.ui.timeline import PlayState, Timeline, TimelineMark
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 PACES: tuple[float | None, ...] = (1.0, 2.0, 10.0, None)
 """Paces of learning to choose from, in multiples of real time; None is full speed."""
-PACE_NAMES = ("real time", "2×", "10×", "full speed")
+PACE_NAMES = (mark("real time"), "2×", "10×", mark("full speed"))
 
 
 def pace_index(pace: float | None) -> int:
@@ -36,7 +37,7 @@ def pace_index(pace: float | None) -> int:
 
 def pace_name(pace: float | None) -> str:
     """Return a pace as it is shown on screen."""
-    return PACE_NAMES[PACES.index(pace)] if pace in PACES else f"{pace:g}×"
+    return _(PACE_NAMES[PACES.index(pace)]) if pace in PACES else f"{pace:g}×"
 
 
 GAP = 4
@@ -48,10 +49,10 @@ SHOWCASE_SHARE, SWARM_SHARE = 0.56, 0.46
 class TrainLayout(Enum):
     """Views of a run, and names of their panes; the layout key switches between them in this order."""
 
-    ALL = "everything"
-    SHOWCASE = "policy"
-    SWARM = "all cars"
-    CURVES = "curves"
+    ALL = mark("everything")
+    SHOWCASE = mark("policy")
+    SWARM = mark("all cars")
+    CURVES = mark("curves")
 
 
 def pane_rects(layout: TrainLayout, area: pygame.Rect) -> dict[TrainLayout, pygame.Rect]:
@@ -74,7 +75,7 @@ def gaps(panes: dict[TrainLayout, pygame.Rect], area: pygame.Rect) -> list[pygam
     return [upright, pygame.Rect(upper.x, upper.bottom, upper.width, panes[TrainLayout.CURVES].y - upper.bottom)]
 
 
-MARKED = {"first lap": "first lap", "best": "", "weights": "weights"}
+MARKED = {"first lap": mark("first lap"), "best": "", "weights": mark("weights")}
 """Kinds of events that are marked on the timeline, with their labels."""
 
 
@@ -89,13 +90,13 @@ def update_timeline(timeline: Timeline, train: TrainScreen) -> None:
     timeline.speed = ""
     timeline.caption, timeline.caption_colour = run.config.name, palette.player
     timeline.marks = tuple(
-        TimelineMark(event.steps, MARKED[event.kind], palette.good if event.kind == "best" else None)
+        TimelineMark(event.steps, _(MARKED[event.kind]), palette.good if event.kind == "best" else None)
         for event in run.history.events
         if event.kind in MARKED
     )
     timeline.warning = run.problem
     timeline.note = (
-        "Drag to race an earlier policy against the newest" if train.is_live else "Drag to any time of the run"
+        _("Drag to race an earlier policy against the newest") if train.is_live else _("Drag to any time of the run")
     )
 
 
@@ -132,7 +133,7 @@ class TrainStatus:
         return due
 
     def _refresh(self) -> None:
-        theme, width, _ = self._look
+        theme, width, _state = self._look
         self._picture, self._age = _draw_line(theme, width, status_words(self._train)), 0
 
 
@@ -143,14 +144,29 @@ def _draw_line(theme: Theme, width: int, words: ColouredWords) -> pygame.Surface
     return plate
 
 
+STATE_NAMES = {
+    "starting": mark("starting"),
+    "learning": mark("training"),
+    "paused": mark("paused"),
+    "finished": mark("finished"),
+    "stopped": mark("stopped"),
+    "failed": mark("failed"),
+}
+"""States of a run as they are shown on screen."""
+
+
 def status_words(train: TrainScreen) -> ColouredWords:
     """Return the texts of the status line."""
     run, palette = train.run, train.app.theme.palette
+    state = "starting" if run.state == "learning" and not run.steps else run.state  # it may have to be compiled first
     words = (
         (run.config.name, palette.text),
-        (run.state, palette.good if run.state == "learning" else palette.accent),
-        (f"{run.steps:,} of {run.total:,} steps", palette.text),
-        (f"{run.steps_per_second:,.0f} steps/s" if train.is_live else "", palette.faint),
+        (_(STATE_NAMES[state]), palette.good if state == "learning" else palette.accent),
+        (_("{steps:,} of {total:,} steps").format(steps=run.steps, total=run.total), palette.text),
+        (
+            _("{rate:,.0f} steps/s").format(rate=run.steps_per_second) if train.is_live else "",
+            palette.faint,
+        ),
         (pace_name(run.pace) if train.is_live else "", palette.faint),
         (lap_words(run.history, train.circuit), palette.text),
         _policy_words(train),
@@ -162,14 +178,14 @@ def _policy_words(train: TrainScreen) -> tuple[str, Colour]:
     """Return which policy drives: while the run is live, the age of the newest or the ghost beside it."""
     policy, palette = train.policy, train.app.theme.palette
     if policy.beside:
-        return f"ghost: {policy.beside}", palette.accent
+        return _("ghost: {policy}").format(policy=policy.beside), palette.accent
     if policy.age is not None:
-        return f"policy {policy.age:.0f} s old", palette.faint
+        return _("policy {age:.0f} s old").format(age=policy.age), palette.faint
     return ("", palette.faint) if policy.is_newest else (policy.driver, palette.accent)
 
 
-MAX_EVENTS, EVENT_WIDTH = 4, 260
-"""Maximum number of events shown, and maximum width of their lines at scale 1 [px]."""
+MAX_EVENTS, EVENT_WIDTH, MIN_EVENT_WIDTH = 4, 260, 120
+"""Maximum number of events shown, and maximum and minimum width of their lines at scale 1 [px]."""
 
 
 class EventPanel:
@@ -179,21 +195,21 @@ class EventPanel:
         self._drawn: tuple[object, ...] = ()
         self._panel = pygame.Surface((1, 1))
 
-    def draw(
-        self, surface: pygame.Surface, theme: Theme, events: Sequence[RunEvent], midbottom: tuple[int, int]
-    ) -> None:
-        last = tuple(events[-MAX_EVENTS:])
-        if not last:
+    def draw(self, surface: pygame.Surface, theme: Theme, events: Sequence[RunEvent], free: pygame.Rect) -> None:
+        """Draw at the bottom of an area, if that is wide enough."""
+        last, margin = tuple(events[-MAX_EVENTS:]), theme.px(MARGIN)
+        width = min(theme.px(EVENT_WIDTH), free.width - 2 * (margin + theme.px(PADDING)))
+        if not last or width < theme.px(MIN_EVENT_WIDTH):
             return
-        if (theme, last) != self._drawn:
-            self._drawn, self._panel = (theme, last), _panel(theme, last)
-        surface.blit(self._panel, self._panel.get_rect(midbottom=midbottom))
+        if (theme, last, width) != self._drawn:
+            self._drawn, self._panel = (theme, last, width), _panel(theme, last, width)
+        surface.blit(self._panel, self._panel.get_rect(midbottom=(free.centerx, free.bottom - margin)))
 
 
-def _panel(theme: Theme, events: Sequence[RunEvent]) -> pygame.Surface:
+def _panel(theme: Theme, events: Sequence[RunEvent], room: int) -> pygame.Surface:
     line, padding = theme.line_height(TEXT_SMALL) + theme.px(5), theme.px(PADDING)
     words = [f"{steps_in_words(event.steps)}   {event.text}" for event in events]
-    lines = [theme.truncate(each, theme.px(EVENT_WIDTH), TEXT_SMALL) for each in words]
+    lines = [theme.truncate(each, room, TEXT_SMALL) for each in words]
     width = max(theme.width(text, TEXT_SMALL) for text in lines) + 2 * padding
     panel = theme.panel(width, line * len(lines) + padding)
     for number, text in enumerate(lines):
@@ -236,7 +252,7 @@ class TrainMouse:
                 return False
         return True
 
-    def _drag(self, dx: int, dy: int, x: int, y: int) -> None:
+    def _drag(self, dx: float, dy: float, x: int, y: int) -> None:
         held = self._held or self._pane_at(x, y)
         if held is TrainLayout.SHOWCASE:
             self._train.view.camera.drag(dx, dy)

@@ -54,7 +54,7 @@ class PolicySwarm:
     def _swarm(self) -> Swarm:
         cars = self._simulation.cars
         rows = np.zeros(len(cars), SWARM_CAR)
-        for name in ("x", "y", "heading", "speed", "lap"):
+        for name in ("x", "y", "heading", "speed", "lap", "wall_contact"):
             rows[name] = cars[name]
         rows["quality"], rows["episode"], rows["track"] = self._quality, self._episode, self._number
         return Swarm(self._tick, rows)
@@ -115,6 +115,11 @@ class TrainPictures:
     def steps_at(self, x: int, y: int) -> float | None:
         """Return the steps at a pixel of the curves; None outside the charts."""
         return self._curves.chart_at(x, y)
+
+    @property
+    def charts(self) -> Sequence[str]:
+        """Names of the charts drawn last."""
+        return self._curves.names
 
     def draw_ahead(self, visible: Collection[TrainLayout]) -> bool:
         """Use spare time to prepare a visible picture; return False if there is nothing to do."""

@@ -9,22 +9,37 @@ from threading import Event, Thread
 
 import numpy as np
 
-from racer_env.errors import RacerError
+from racer_env.engine import circuit_name
+from racer_env.errors import RacerError, in_one_line
 from racer_viewer.modes.train.showcase import steps_in_words
-from racer_viewer.run_history import RunHistory
+from racer_viewer.run_history import UNKNOWN, RunHistory
 from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.run_folder import run_folders
 from racer_viewer.training.run_lock import running_learner
 from racer_viewer.training.run_log_reader import load_history
+from racer_viewer.translation import _, ngettext
 
 
 def lap_words(curves: RunHistory, circuit: str) -> str:
     """Describe the fastest lap of all cars on a circuit and the lap of the best policy, which has to be clean."""
     fastest, kept = curves.best_lap(circuit), _lap_of_best(curves, circuit)
-    where = f" on {circuit}" if len(curves.circuits) > 1 else ""
+    where = _(" on {circuit}").format(circuit=circuit_name(circuit)) if len(curves.circuits) > 1 else ""
     if fastest is None:
-        return f"no lap yet{where}"
-    return f"fastest lap {fastest:.2f} s{where}" + (f", best policy {kept:.2f} s" if kept is not None else "")
+        return _without_lap(curves, where)
+    return _("fastest lap {lap:.2f} s{where}").format(lap=fastest, where=where) + (
+        _(", best policy {lap:.2f} s").format(lap=kept) if kept is not None else ""
+    )
+
+
+def _without_lap(curves: RunHistory, where: str) -> str:
+    """Say that no training car has finished a lap on a circuit; with laps elsewhere, where those were driven."""
+    if not len(curves.laps):
+        return _("no lap in training yet")
+    if (curves.lap_circuits == UNKNOWN).all():
+        return _("fastest lap {lap:.2f} s, circuit not known").format(lap=curves.laps[:, 1].min())
+    return _("no lap{where} yet, laps on {driven} of {count} circuits").format(
+        where=where, driven=len(curves.best_laps()), count=len(curves.circuits)
+    )
 
 
 def fastest_laps(curves: RunHistory) -> str:
@@ -32,7 +47,7 @@ def fastest_laps(curves: RunHistory) -> str:
     if len(curves.circuits) < 2:
         return lap_words(RunHistory(laps=curves.laps), "") if len(curves.laps) else ""
     laps = curves.best_laps()
-    return f"fastest {'lap' if len(laps) == 1 else 'laps'} {_listed(laps)}" if laps else ""
+    return ngettext("fastest lap {laps}", "fastest laps {laps}", len(laps)).format(laps=_listed(laps)) if laps else ""
 
 
 def best_policy(curves: RunHistory) -> str:
@@ -40,7 +55,7 @@ def best_policy(curves: RunHistory) -> str:
     steps = best_steps(curves)
     if steps is None:
         return ""
-    words = f"best policy after {steps_in_words(steps)} steps"
+    words = _("best policy after {steps} steps").format(steps=steps_in_words(steps))
     found = ((circuit, _lap_of_best(curves, circuit)) for circuit in curves.circuits or ("",))
     laps = {circuit: lap for circuit, lap in found if lap is not None}
     if not laps:
@@ -65,7 +80,9 @@ def _lap_of_best(curves: RunHistory, circuit: str) -> float | None:
 
 
 def _listed(laps: dict[str, float]) -> str:
-    return ", ".join(f"{lap:.2f} s on {circuit}" for circuit, lap in laps.items())
+    return ", ".join(
+        _("{lap:.2f} s on {circuit}").format(lap=lap, circuit=circuit_name(circuit)) for circuit, lap in laps.items()
+    )
 
 
 SCAN_INTERVAL = 2.0
@@ -95,6 +112,11 @@ class RunFacts:
     def steps(self) -> int:
         """Steps that the run has learned for."""
         return self.curves.last_steps
+
+    @property
+    def progress(self) -> str:
+        """Share of the configured steps that the run has learned for."""
+        return "" if self.config is None else f"{self.steps / self.config.timesteps:.0%}"
 
     @property
     def is_finished(self) -> bool:
@@ -168,7 +190,7 @@ def facts_of(folder: Path) -> RunFacts:
         config = load_run_config(folder / "config.json")
         return RunFacts(folder, config, load_history(folder), running_learner(folder) is not None, changed)
     except (RacerError, OSError) as error:
-        return RunFacts(folder, None, RunHistory(), False, changed, str(error))
+        return RunFacts(folder, None, RunHistory(), False, changed, in_one_line(error))
 
 
 def _changed(folder: Path) -> float:

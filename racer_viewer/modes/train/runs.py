@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_env.errors import RacerError
+from racer_env.engine import circuit_name
+from racer_env.errors import RacerError, in_one_line
 from racer_viewer.modes.screen import MENU_KEYS, AppContext, MessageScreen, Screen
 from racer_viewer.modes.train.end import MoreStepsScreen
 from racer_viewer.modes.train.run_facts import RunFacts, RunScanner, best_policy, fastest_laps
@@ -16,24 +17,29 @@ from racer_viewer.modes.waiting import BackgroundTask
 from racer_viewer.render.plots import Sparkline
 from racer_viewer.training.run_folder import remove_run
 from racer_viewer.training.run_lock import running_learner
+from racer_viewer.translation import _, grouped, mark
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button, Column, Row
-from racer_viewer.ui.views import Key, ListView
+from racer_viewer.ui.views import Key, ListView, translated
 
 if TYPE_CHECKING:
     import pygame
 
 COLUMNS = (
-    Column("run", 0.30),
-    Column("algorithm", 0.13),
-    Column("circuit", 0.17),
-    Column("steps", 0.14, right=True),
-    Column("fastest lap", 0.12, right=True),
-    Column("date", 0.14, right=True),
+    Column(mark("run"), 0.30),
+    Column(mark("algorithm"), 0.13),
+    Column(mark("circuit"), 0.17),
+    Column(mark("steps"), 0.14, right=True),
+    Column(mark("fastest lap"), 0.12, right=True),
+    Column(mark("date"), 0.14, right=True),
 )
-NO_RUN, NO_OTHER_RUN, READING = "No runs yet: Train starts one", "No other run to compare with", "Reading runs"
-LEARNING = "learning now: Enter opens it"
-PER_CIRCUIT = "several"
+NO_RUN, NO_OTHER_RUN, READING = (
+    mark("No runs yet: start one with Train"),
+    mark("No other run to compare with"),
+    mark("Loading runs"),
+)
+LEARNING = mark("training now: press Enter to open it")
+PER_CIRCUIT = mark("several")
 """Text instead of a fastest lap, where the hint has one for every circuit."""
 CURVE_HEIGHT = 200
 """Height of the curve of the selected run, at scale 1 [px]."""
@@ -51,9 +57,9 @@ class RunsScreen(Screen):
     ) -> None:
         self._scanner, self._seen = RunScanner(app.data / "runs"), -1
         view = ListView(
-            "Runs",
+            _("Runs"),
             columns=COLUMNS,
-            subtitle=f"Saved in {self._scanner.folder}",
+            subtitle=_("Saved in {folder}").format(folder=self._scanner.folder),
             width=780,
             draw_beside=self._draw_curve,
         )
@@ -73,16 +79,16 @@ class RunsScreen(Screen):
 
     def keys(self) -> Sequence[Key]:
         if self._choose is not None:
-            return (MENU_KEYS[0], ("Enter", "compare with it"), MENU_KEYS[3])
+            return (*translated(MENU_KEYS[:1]), ("Enter", _("compare with it")), *translated(MENU_KEYS[3:4]))
         key = self.app.key_label
         return (
-            MENU_KEYS[0],
-            ("Left Right", "mark to compare"),
-            ("Enter", "open"),
-            (key(Command.RESTART), "resume"),
-            (key(Command.KEEP), "export"),
-            ("Delete", "delete"),
-            MENU_KEYS[3],
+            *translated(MENU_KEYS[:1]),
+            ("Left Right", _("mark to compare")),
+            ("Enter", _("open")),
+            (key(Command.RESTART), _("resume")),
+            (key(Command.KEEP), _("export")),
+            ("Delete", _("delete")),
+            *translated(MENU_KEYS[3:4]),
         )
 
     def handle(self, intent: Intent) -> None:
@@ -95,7 +101,8 @@ class RunsScreen(Screen):
             self._resume(facts)
         elif intent == Command.KEEP:
             self._start_task(
-                f"Exporting {facts.folder.name}", partial(export_best, facts.folder, self.app.data / "exports")
+                _("Exporting {name}").format(name=facts.folder.name),
+                partial(export_best, facts.folder, self.app.data / "exports"),
             )
         else:
             super().handle(intent)
@@ -131,7 +138,7 @@ class RunsScreen(Screen):
     def _fill(self) -> None:
         self._facts = [facts for facts in self._scanner.facts if facts.folder not in self._without]
         empty = READING if self._scanner.reading else NO_RUN if self._choose is None else NO_OTHER_RUN
-        self.list.items = [self._row(facts) for facts in self._facts] or [Button(empty, enabled=False)]
+        self.list.items = [self._row(facts) for facts in self._facts] or [Button(_(empty), enabled=False)]
 
     def _row(self, facts: RunFacts) -> Row:
         row = _row(facts, partial(self._open, facts))
@@ -155,7 +162,7 @@ class RunsScreen(Screen):
         from racer_viewer.modes.train.setup import resume_run
 
         if facts.learning:
-            self.app.notify("This run is learning already: Enter opens it")
+            self.app.notify(_("This run is training already: press Enter to open it"))
         elif facts.config is not None and facts.is_finished:
             self.app.push(MoreStepsScreen(self.app, facts.folder, facts.steps, facts.config.timesteps))
         else:
@@ -165,19 +172,19 @@ class RunsScreen(Screen):
         def delete() -> None:
             self.app.pop()
             self._mark(facts.folder, False)
-            self._start_task(f"Deleting {facts.folder.name}", partial(_delete, facts.folder))
+            self._start_task(_("Deleting {name}").format(name=facts.folder.name), partial(_delete, facts.folder))
 
         if facts.learning:
-            self.app.notify("This run is still learning: stop it first")
+            self.app.notify(_("This run is still training: stop it first"))
             return
-        text = f"{facts.folder} and all its models are deleted. This cannot be undone."
-        items = [Button("Cancel", on_press=self.app.pop), Button("Delete", on_press=delete)]
-        self.app.push(MessageScreen(self.app, "Delete this run?", text, items))
+        text = _("{folder} and all its models are deleted. This cannot be undone.").format(folder=facts.folder)
+        items = [Button(_("Cancel"), on_press=self.app.pop), Button(_("Delete"), on_press=delete)]
+        self.app.push(MessageScreen(self.app, _("Delete this run?"), text, items))
 
     def _start_task(self, text: str, task: Callable[[], str]) -> None:
         """Start a task in the background, one at a time; its result is shown as a notice."""
         if self._task is not None:
-            self.app.notify(f"{self._task_text}: wait until it is done")
+            self.app.notify(_("{task}: wait until it is done").format(task=self._task_text))
             return
         self._task_text, self._task = text, BackgroundTask(task, "racer-run-task")
         self.app.notify(f"{text} ...")
@@ -192,7 +199,7 @@ class RunsScreen(Screen):
         try:
             self.app.notify(task.result())
         except (RacerError, OSError, ImportError) as error:
-            self.app.notify(str(error))
+            self.app.notify(in_one_line(error))
         self._scanner.start()
 
 
@@ -201,25 +208,44 @@ def export_best(folder: Path, exports: Path) -> str:
     from racer_viewer.training.export import share
 
     exports.mkdir(parents=True, exist_ok=True)
-    return f"Exported as {share(folder / f'{folder.name}_best.zip', exports / f'{folder.name}.zip')}"
+    return _("Exported as {path}").format(
+        path=share(folder / f"{folder.name}_best.zip", exports / f"{folder.name}.zip")
+    )
 
 
 def _delete(folder: Path) -> str:
     """Delete a run; return a notice."""
     if running_learner(folder) is not None:
-        raise RacerError(f"{folder.name} is still learning: stop it first")
+        raise RacerError(f"{folder.name} is still training: stop it first")
     remove_run(folder)
-    return f"Deleted {folder.name}"
+    return _("Deleted {name}").format(name=folder.name)
 
 
 def _row(facts: RunFacts, on_press: Callable[[], None]) -> Row:
     if facts.config is None:
-        return Row(facts.folder.name, facts.problem, cells=("", "cannot be read", "", "", ""), on_press=on_press)
+        return Row(facts.folder.name, facts.problem, cells=("", _("cannot be read"), "", "", ""), on_press=on_press)
     config, curves = facts.config, facts.curves
     several = len(config.circuits) > 1
-    circuit = f"{len(config.circuits)} circuits" if several else config.tracks[0]
-    fastest = "–" if not len(curves.laps) else PER_CIRCUIT if several else f"{curves.laps[:, 1].min():.2f}"
-    date = f"{datetime.fromtimestamp(facts.changed):%Y-%m-%d}"
-    cells = (config.algo.upper(), circuit, f"{facts.steps:,}", fastest, date)
-    hints = (LEARNING if facts.learning else "", best_policy(curves), fastest_laps(curves) if several else "")
+    circuit = _("{count} circuits").format(count=len(config.circuits)) if several else circuit_name(config.tracks[0])
+    fastest = "–" if not len(curves.laps) else _(PER_CIRCUIT) if several else f"{curves.laps[:, 1].min():.2f}"
+    cells = (config.algo.upper(), circuit, grouped(f"{facts.steps:,}"), fastest, _date(facts.changed))
+    damage = (
+        _("damaged: {damaged:,} lines of its log cannot be read").format(damaged=curves.damaged)
+        if curves.damaged
+        else ""
+    )
+    hints = (
+        damage,
+        _(LEARNING) if facts.learning else "",
+        best_policy(curves),
+        fastest_laps(curves) if several else "",
+    )
     return Row(facts.folder.name, "; ".join(filter(None, hints)), cells=cells, on_press=on_press)
+
+
+def _date(seconds: float) -> str:
+    """Return the date of a time in seconds since 1970; a file may have any."""
+    try:
+        return f"{datetime.fromtimestamp(seconds):%Y-%m-%d}"
+    except (ValueError, OverflowError, OSError):
+        return "–"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pygame
 
+from racer_env.engine import circuit_name
 from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.modes.race_view import RaceView, save_to_replays
 from racer_viewer.modes.screen import AppContext, Screen
@@ -27,12 +28,15 @@ from racer_viewer.modes.train.panels import (
 from racer_viewer.modes.train.pictures import PolicySwarm, TrainPictures, TrainPictureState
 from racer_viewer.modes.train.run_facts import ComparedRuns
 from racer_viewer.modes.train.showcase import LIVE, Showcase, ShownPolicy, steps_in_words
+from racer_viewer.render.camera import Insets
+from racer_viewer.render.explanations import CHART_EXPLANATIONS, VIEW_EXPLANATIONS, Explanation
 from racer_viewer.run_history import RunHistory, Swarm
 from racer_viewer.training.run_folder import latest_model
 from racer_viewer.training.run_monitor import RunMonitor
+from racer_viewer.translation import _
 from racer_viewer.ui.intents import Command, Controls, Intent
-from racer_viewer.ui.paint import STATUS_HEIGHT, draw_centred
-from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_LARGE
+from racer_viewer.ui.paint import FOOTER_HEIGHT, STATUS_HEIGHT, draw_centred
+from racer_viewer.ui.theme import TEXT, TEXT_LARGE
 from racer_viewer.ui.timeline import Timeline
 from racer_viewer.ui.views import Key, draw_keys
 
@@ -51,7 +55,7 @@ class TrainScreen(Screen):
         """Show a run; `patient` draws every frame in full, for films."""
         super().__init__(app)
         self.run = run
-        self._circuits = run.config.circuits
+        self._circuits, self._patient = run.config.circuits, patient
         self.circuit = self._circuits[0]
         """ID of the circuit that is shown, one of the run's circuits."""
         self.showcase = self._new_showcase(app)
@@ -97,20 +101,26 @@ class TrainScreen(Screen):
     def keys(self) -> Sequence[Key]:
         key, drives = self.app.key_label, self.showcase.player_drives
         learning = (
-            (key(Command.PAUSE), "resume" if self.run.state == "paused" else "pause"),
-            (f"{key(Command.SLOWER)} {key(Command.FASTER)}", "pace"),
+            (key(Command.PAUSE), _("resume") if self.run.state == "paused" else _("pause")),
+            (f"{key(Command.SLOWER)} {key(Command.FASTER)}", _("pace")),
         )
-        circuits = ((f"{key(Command.PREVIOUS_CIRCUIT)} {key(Command.NEXT_CIRCUIT)}", "circuit"),)
+        circuits = ((f"{key(Command.PREVIOUS_CIRCUIT)} {key(Command.NEXT_CIRCUIT)}", _("circuit")),)
         return (
-            ("Esc", "menu"),
+            ("Esc", _("menu")),
             *(learning if self.is_live else ()),
-            (key(Command.LAYOUT), "view"),
-            ("Left Right", "earlier / later policy"),
-            (key(Command.WHEEL), "hand back" if drives else "race"),
-            (key(Command.KEEP), "save checkpoint" if self.is_live else "save replay"),
+            (key(Command.LAYOUT), _("view")),
+            ("Left Right", _("earlier / later policy")),
+            (key(Command.WHEEL), _("hand back") if drives else _("race")),
+            (key(Command.KEEP), _("save checkpoint") if self.is_live else _("save replay")),
             *(circuits if len(self._circuits) > 1 else ()),
             *self.view.keys(),
         )
+
+    def repeats(self, direction: Command) -> bool:
+        return direction in (Command.LEFT, Command.RIGHT) and not self.showcase.player_drives
+
+    def space_below_keys(self) -> int:
+        return self.timeline.height(self.app.theme)
 
     def handle(self, intent: Intent) -> None:
         if self.timeline.handle(intent):
@@ -125,7 +135,7 @@ class TrainScreen(Screen):
             case Command.LAYOUT:
                 layouts = list(TrainLayout)
                 self.layout = layouts[(layouts.index(self.layout) + 1) % len(layouts)]
-                self.app.notify(f"View: {self.layout.value}")
+                self.app.notify(_("View: {view}").format(view=_(self.layout.value)))
             case Command.LEFT | Command.RIGHT if self.showcase.player_drives:
                 pass  # these keys steer
             case Command.LEFT | Command.RIGHT:
@@ -140,6 +150,15 @@ class TrainScreen(Screen):
                 self.showcase.restart()
             case _ if not self._mouse.handle(intent):
                 self.view.handle(intent)
+
+    def explanations(self) -> Sequence[Explanation]:
+        views = [VIEW_EXPLANATIONS["timeline"]]
+        if TrainLayout.SHOWCASE in self.panes:
+            views += [VIEW_EXPLANATIONS["policy"], *super().explanations()]
+        if TrainLayout.SWARM in self.panes:
+            views.append(VIEW_EXPLANATIONS["swarm"])
+        charts = self.pictures.charts if TrainLayout.CURVES in self.panes else ()
+        return (*views, *(CHART_EXPLANATIONS[chart] for chart in charts))
 
     def draw_ahead(self) -> bool:
         showcase = TrainLayout.SHOWCASE in self.panes and self.view.draw_ahead()
@@ -172,23 +191,23 @@ class TrainScreen(Screen):
         """Set the pace of learning by its index in `PACES`."""
         pace = PACES[min(len(PACES) - 1, max(0, number))]
         self.run.set_pace(pace)
-        self.app.notify(f"Pace: {pace_name(pace)}")
+        self.app.notify(_("Pace: {pace}").format(pace=pace_name(pace)))
 
     def set_weights(self, weights: dict[str, float]) -> None:
         """Change some reward weights from now on."""
         self.run.set_weights(weights)
-        self.app.notify("The new weights apply from now on")
+        self.app.notify(_("The new weights apply from now on"))
 
     def smooth(self, by: float) -> None:
         """Change the smoothing of the curves."""
         self.smoothing = min(MAX_SMOOTHING, max(0.0, self.smoothing + by))
-        self.app.notify(f"Smoothing {self.smoothing:.2f}")
+        self.app.notify(_("Smoothing {smoothing:.2f}").format(smoothing=self.smoothing))
 
     def save(self) -> None:
         """Save a checkpoint of a live run; of an ended run, a replay of the showcase."""
         if self.is_live:
             self.run.save()
-            self.app.notify("Saving a checkpoint")
+            self.app.notify(_("Saving a checkpoint"))
         else:
             save_to_replays(self.app, self.showcase.tick.followed.replay())
 
@@ -197,7 +216,11 @@ class TrainScreen(Screen):
         self._steering.release()
         self.showcase.let_player_drive(on)
         driver = self.policy.driver
-        self.app.notify(f"You race {driver}" if on else f"{driver[0].upper()}{driver[1:]} drives again")
+        self.app.notify(
+            _("You race {driver}").format(driver=driver)
+            if on
+            else _("{driver} drives again").format(driver=driver[0].upper() + driver[1:])
+        )
 
     def confirm_close(self, then: Callable[[], None]) -> Screen | None:
         """Ask what becomes of a live run."""
@@ -239,10 +262,10 @@ class TrainScreen(Screen):
             self._others.add(folder)
 
     def _area(self, size: tuple[int, int]) -> pygame.Rect:
-        """Return the area between status line and timeline; the line of keys is drawn over it."""
+        """Return the area between status line and line of keys or, in a film, the timeline."""
         theme = self.app.theme
-        top = theme.px(STATUS_HEIGHT)
-        return pygame.Rect(0, top, size[0], size[1] - top - self.timeline.height(theme))
+        top, keys = theme.px(STATUS_HEIGHT), 0 if self._patient else theme.px(FOOTER_HEIGHT)
+        return pygame.Rect(0, top, size[0], size[1] - top - keys - self.timeline.height(theme))
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         theme, area = self.app.theme, self._area(surface.get_size())
@@ -255,11 +278,13 @@ class TrainScreen(Screen):
             self.view.draw(surface.subsurface(self.panes[TrainLayout.SHOWCASE]), share)
         self.pictures.draw(surface, self.panes, self._picture_state())
         if TrainLayout.CURVES not in self.panes or self.layout is TrainLayout.ALL:
-            self._draw_events(surface, area)
+            self._draw_events(surface)
         if self.run.state == "starting" and self.app.top is self:
             self._draw_waiting(surface.subsurface(self.panes.get(TrainLayout.SHOWCASE, area)))
-        if self.view.keys_shown and self.view.on_top:
-            draw_keys(surface.subsurface((0, 0, surface.get_width(), area.bottom)), theme, self.keys())
+        if not self._patient:
+            strip = pygame.Rect(0, area.bottom, area.width, theme.px(FOOTER_HEIGHT))
+            surface.fill(theme.palette.panel[:3], strip)
+            draw_keys(surface.subsurface(strip), theme, self.keys(), theme.px(self.app.sign_width))
         self._status.draw(surface)
         self.timeline.draw(surface, theme)
 
@@ -272,19 +297,21 @@ class TrainScreen(Screen):
 
     def _draw_waiting(self, surface: pygame.Surface) -> None:
         theme, y = self.app.theme, surface.get_height() // 3
-        draw_centred(surface, theme, "Starting the learner" + "." * (self._ticks // DOT_TICKS % 4), y, TEXT_LARGE)
-        draw_centred(surface, theme, "This takes a few seconds", y + theme.px(48), TEXT)
+        draw_centred(surface, theme, _("Starting the learner") + "." * (self._ticks // DOT_TICKS % 4), y, TEXT_LARGE)
+        draw_centred(surface, theme, _("This takes a few seconds"), y + theme.px(48), TEXT)
 
-    def _draw_events(self, surface: pygame.Surface, area: pygame.Rect) -> None:
-        """Draw the events up to the time that is shown."""
-        until, middle = self.policy.steps, self.panes.get(TrainLayout.SHOWCASE, area).centerx
-        events = [event for event in self.run.history.events if event.steps <= until]
-        self._events.draw(surface, self.app.theme, events, (middle, area.bottom - self.app.theme.px(MARGIN)))
+    def _draw_events(self, surface: pygame.Surface) -> None:
+        """Draw the events up to the time that is shown, between the panels."""
+        pane = self.panes.get(TrainLayout.SHOWCASE) or self.panes[TrainLayout.SWARM]
+        insets = self.view.camera.insets if TrainLayout.SHOWCASE in self.panes else Insets()
+        free = pygame.Rect(pane.x + insets.left, pane.y, pane.width - insets.left - insets.right, pane.height)
+        events = [event for event in self.run.history.events if event.steps <= self.policy.steps]
+        self._events.draw(surface, self.app.theme, events, free)
 
     def _show_circuit(self, by: int) -> None:
         """Show the next or previous circuit of the run."""
         if len(self._circuits) < 2:
-            self.app.notify("This run has one circuit only")
+            self.app.notify(_("This run has one circuit only"))
             return
         number = (self._circuits.index(self.circuit) + by) % len(self._circuits)
         self.circuit = self._circuits[number]
@@ -293,7 +320,11 @@ class TrainScreen(Screen):
         self.policy.move_to(self.showcase)
         self._policy_swarm = None
         self.view.begin_at(self.showcase.tick.snapshot)
-        self.app.notify(f"Circuit {number + 1} of {len(self._circuits)}: {self.circuit}")
+        self.app.notify(
+            _("Circuit {number} of {count}: {circuit}").format(
+                number=number + 1, count=len(self._circuits), circuit=circuit_name(self.circuit)
+            )
+        )
 
     def _press(self) -> None:
         """Pause or resume learning; after the end, restart the showcase."""

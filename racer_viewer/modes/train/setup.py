@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_viewer.modes.circuits import CircuitPicker
-from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
+from racer_viewer.modes.install import with_part
+from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.tensorboard import show_tensorboard
 from racer_viewer.modes.waiting import open_in_background, open_safely
-from racer_viewer.runtime import can_train, training_install_hint
-from racer_viewer.training.config import DEFAULT_PRESET, PRESETS, RunConfig, preset
-from racer_viewer.training.run_monitor import RunMonitor
+from racer_viewer.optional import SB3
+from racer_viewer.training.config import DEFAULT_PRESET, PRESETS, Engine, RunConfig, preset
+from racer_viewer.training.run_monitor import LearnerProcess, RunMonitor, discard_learner, prepare_learner
+from racer_viewer.translation import _, grouped, mark
+from racer_viewer.ui.intents import Controls
 from racer_viewer.ui.item_list import Button, Choice, Item
 from racer_viewer.ui.views import ListView
 
@@ -36,11 +40,18 @@ def open_training(
     compared: Sequence[Path] = (),
     tensorboard: bool = False,
     opened: Opened = _ignore,
+    prepared: LearnerProcess | None = None,
 ) -> None:
-    """Start a run and show it, compared with the curves of other runs."""
+    """Start a run and show it, compared with the curves of other runs. prepared: process of `prepare_learner`."""
 
     def begin() -> TrainScreen:
-        screen = _screen_of(app, RunMonitor.start(config, app.data / "runs"), compared, opened)
+        try:
+            run = RunMonitor.start(config, app.data / "runs", prepared)
+        except BaseException:
+            if prepared is not None:
+                discard_learner(prepared)
+            raise
+        screen = _screen_of(app, run, compared, opened)
         if tensorboard:
             show_tensorboard(screen.run.folder, app.notify)
         return screen
@@ -51,14 +62,28 @@ def open_training(
 def open_run(app: AppContext, folder: Path, compared: Sequence[Path] = (), opened: Opened = _ignore) -> None:
     """Show a live or ended run, compared with the curves of other runs."""
     _open_in_background(
-        app, f"Opening {folder.name}", lambda: RunMonitor.attach(folder), RunMonitor.detach, compared, opened
+        app,
+        _("Opening {name}").format(name=folder.name),
+        lambda: RunMonitor.attach(folder),
+        RunMonitor.detach,
+        compared,
+        opened,
     )
 
 
-def resume_run(app: AppContext, folder: Path, timesteps: int | None = None, opened: Opened = _ignore) -> None:
-    """Resume a run from its last checkpoint, up to `timesteps` in total; None is its configured number."""
-    text = f"Resuming {folder.name}"
-    _open_in_background(app, text, lambda: RunMonitor.continue_run(folder, timesteps), RunMonitor.close, opened=opened)
+def resume_run(
+    app: AppContext,
+    folder: Path,
+    timesteps: int | None = None,
+    engine: Engine | None = None,
+    opened: Opened = _ignore,
+) -> None:
+    """Resume a run from its last checkpoint, up to `timesteps` in total; None is its configured number and engine."""
+
+    def resume() -> RunMonitor:
+        return RunMonitor.continue_run(folder, timesteps, engine)
+
+    _open_in_background(app, _("Resuming {name}").format(name=folder.name), resume, RunMonitor.close, opened=opened)
 
 
 def _open_in_background(
@@ -87,33 +112,42 @@ def _screen_of(app: AppContext, run: RunMonitor, compared: Sequence[Path], opene
 
 
 ALGORITHMS = ("ppo", "sac")
+ENGINES: tuple[Engine, ...] = ("native", "sb3")
+ENGINE_NAMES = ("native", "stable-baselines3")
 CARS = (8, 16, 32, 64, 128, 256)
+PREPARE_AFTER = 12
+"""Ticks that the form is open until a learner process is prepared, so that walking through menus starts none."""
 STEPS = (100_000, 250_000, 500_000, 800_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000)
 DEFAULT_STEPS = 500_000
 """Steps offered for the default preset: a car that drives, within half a minute."""
 PRESET_HINTS = {
-    "quick": "One circuit, a first lap within seconds",
-    "champion": "All circuits and some random ones: one policy for everything, in minutes",
-    "specialist": "Starts from the champion and masters one circuit",
+    "quick": mark("One circuit, a first lap within seconds"),
+    "champion": mark("All circuits and some random ones: one policy for everything, in minutes"),
+    "specialist": mark("Starts from the champion and masters one circuit"),
 }
 
 
 class TrainSetupScreen(Screen):
-    """Circuit, algorithm, preset, cars and steps of a new run."""
+    """Circuit, algorithm, preset, engine, cars and steps of a new run."""
 
     def __init__(self, app: AppContext) -> None:
         self.picker = CircuitPicker(app)
-        super().__init__(app, ListView("Train", draw_beside=self._draw_circuit))
+        super().__init__(app, ListView(_("Train"), draw_beside=self._draw_circuit))
         self._algorithm = Choice(
-            "Algorithm", options=[each.upper() for each in ALGORITHMS], on_change=self._set_algorithm
+            _("Algorithm"), options=[each.upper() for each in ALGORITHMS], on_change=self._set_algorithm
         )
-        self._preset = Choice("Preset", on_change=lambda number: self._set_preset())
-        self._cars = Choice("Cars", "Cars that learn at the same time", options=[str(count) for count in CARS])
+        self._preset = Choice(_("Preset"), on_change=lambda number: self._set_preset())
+        self._engine = Choice(
+            _("Engine"), _("native learns several times faster; stable-baselines3 needs torch"), options=ENGINE_NAMES
+        )
+        self._cars = Choice(_("Cars"), _("Cars that learn at the same time"), options=[str(count) for count in CARS])
         self._steps = Choice(
-            "Steps", "Environment steps of all cars together", options=[f"{count:,}" for count in STEPS]
+            _("Steps"), _("Environment steps of all cars together"), options=[grouped(f"{count:,}") for count in STEPS]
         )
-        self._start_button = Button("Start", on_press=self._start)
-        self._runs = Button("Runs", "Open, compare, resume or delete earlier runs", on_press=self._open_runs)
+        self._start_button = Button(_("Start"), on_press=self._start)
+        self._runs = Button(_("Runs"), _("Open, compare, resume or delete earlier runs"), on_press=self._open_runs)
+        self._ticks = 0
+        self._prepared: LearnerProcess | None = None
         self._set_algorithm(0)
 
     @property
@@ -122,10 +156,37 @@ class TrainSetupScreen(Screen):
         algo, name = self._chosen_preset
         config = preset(algo, name)
         tracks = config.tracks if _has_own_circuits(config) else (self.picker.circuit_id,)
-        return replace(config, tracks=tracks, num_cars=CARS[self._cars.chosen], timesteps=STEPS[self._steps.chosen])
+        return replace(
+            config,
+            tracks=tracks,
+            engine=ENGINES[self._engine.chosen] if algo == "ppo" else "sb3",
+            num_cars=CARS[self._cars.chosen],
+            timesteps=STEPS[self._steps.chosen],
+        )
 
     def refresh(self) -> None:
         self.picker.refresh()
+
+    def on_show(self) -> None:
+        super().on_show()
+        self._ticks = 0
+
+    def on_close(self) -> None:
+        super().on_close()
+        if (prepared := self._take_prepared()) is not None:
+            discard_learner(prepared)
+
+    def tick(self, controls: Controls) -> None:
+        super().tick(controls)
+        self._ticks += self.app.warmup.ready
+        if self._ticks == PREPARE_AFTER and self._prepared is None:
+            self._ticks += 1
+            with suppress(OSError):  # the run starts a process of its own, and reports why it cannot
+                self._prepared = prepare_learner()
+
+    def _take_prepared(self) -> LearnerProcess | None:
+        prepared, self._prepared = self._prepared, None
+        return prepared
 
     def _draw_circuit(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         """Draw the chosen circuit, unless the preset has its own circuits."""
@@ -145,9 +206,9 @@ class TrainSetupScreen(Screen):
         """Set cars, steps and circuits as in the preset."""
         algo, name = self._chosen_preset
         config = preset(algo, name)
-        self._preset.hint = PRESET_HINTS.get(name, "")
-        source = f"the {config.begin_from} model" if config.begin_from else "scratch"
-        self._start_button.hint = f"Train from {source}"
+        self._preset.hint = _(PRESET_HINTS.get(name, ""))
+        source = _("the {model} model").format(model=config.begin_from) if config.begin_from else _("scratch")
+        self._start_button.hint = _("Train from {source}").format(source=source)
         self._cars.chosen = CARS.index(config.num_cars)
         self._steps.chosen = STEPS.index(
             DEFAULT_STEPS if name == DEFAULT_PRESET and algo == "ppo" else config.timesteps
@@ -158,16 +219,22 @@ class TrainSetupScreen(Screen):
             circuit,
             self._algorithm,
             self._preset,
+            *([self._engine] if algo == "ppo" else []),
             self._cars,
             self._steps,
             self._runs,
         ]
 
+    def start(self, config: RunConfig) -> None:
+        """Start a run and show it."""
+        open_training(self.app, config, prepared=self._take_prepared())
+
     def _start(self) -> None:
-        if can_train():
-            open_training(self.app, self.config)
+        config = self.config
+        if config.local_engine == "native":
+            self.start(config)
         else:
-            self.app.push(MessageScreen(self.app, "Training is not installed", training_install_hint()))
+            with_part(self.app, SB3, lambda: self.start(self.config))
 
     def _open_runs(self) -> None:
         self.app.push(RunsScreen(self.app))
@@ -180,10 +247,10 @@ def _has_own_circuits(config: RunConfig) -> bool:
 
 def _fixed_circuits(config: RunConfig) -> Item:
     """Return a disabled item that replaces the choice of a circuit."""
-    count = f"{len(config.circuits)} of the preset"
+    count = _("{count} of the preset").format(count=len(config.circuits))
     return Button(
-        "Circuits",
-        "This preset has its own circuits; other presets let you choose one",
+        _("Circuits"),
+        _("This preset has its own circuits; other presets let you choose one"),
         enabled=False,
         note=count,
     )

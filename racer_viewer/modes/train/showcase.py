@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from racer_env.engine import Track, load_circuit
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, in_one_line
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
 from racer_viewer.modes.drive import Drive, open_drive
@@ -18,6 +18,7 @@ from racer_viewer.modes.race import NO_ACTION, Entrant, RaceSetup, Restart, SetE
 from racer_viewer.snapshot import Snapshot
 from racer_viewer.training.config import PAID_UNITS, RunConfig
 from racer_viewer.training.run_monitor import RunMonitor
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.theme import Palette
 
 LIVE = ("starting", "learning", "paused")
@@ -39,13 +40,13 @@ class ShownPolicy:
     def driver(self) -> str:
         """Description of the policy that drives."""
         trained = self._trained_text
-        return f"the policy after {trained} steps" if trained else "the newest policy"
+        return _("the policy after {steps} steps").format(steps=trained) if trained else _("the newest policy")
 
     @property
     def beside(self) -> str:
         """Description of the policy that drives as a ghost; empty without one."""
         alone = self._chosen is None or self.steps == self._trained_steps or self._showcase.player_drives
-        return "" if alone else f"the one at {steps_in_words(self.steps)}"
+        return "" if alone else _("the one at {steps}").format(steps=steps_in_words(self.steps))
 
     @property
     def is_newest(self) -> bool:
@@ -66,7 +67,7 @@ class ShownPolicy:
         """Swap in the newest policy and update its name; called once per tick."""
         self.take_newest()
         trained = self._trained_text
-        self._showcase.rename(f"at {trained}" if trained else NEWEST)
+        self._showcase.rename(_("at {steps}").format(steps=trained) if trained else _(NEWEST))
 
     def take_newest(self) -> None:
         """Let the policy of the last update drive on from where the one before it is."""
@@ -114,7 +115,7 @@ class ShownPolicy:
         elif self._chosen is None:
             self._showcase.compare("", None)
         else:
-            self._showcase.compare(f"at {steps_in_words(self.steps)}", self._run.policy(number))
+            self._showcase.compare(_("at {steps}").format(steps=steps_in_words(self.steps)), self._run.policy(number))
 
     @property
     def _trained_steps(self) -> int | None:
@@ -133,17 +134,19 @@ class ShownPolicy:
         try:
             action()
         except (RacerError, OSError) as error:
-            self._notify(str(error))
+            self._notify(in_one_line(error))
 
 
 def steps_in_words(steps: int) -> str:
-    """Format a number of steps as 24k or 1.50M."""
+    """Format a number of steps as 240, 24k or 1.50M."""
+    if steps < 1000:
+        return str(steps)
     return f"{steps / 1e6:.2f}M" if steps >= 1_000_000 else f"{steps / 1000:.0f}k"
 
 
 EPISODE_LIMITS = {"maxSteps": 10**9, "stillnessTimeoutTicks": 180}
 """Episode section of the ai-config; an episode ends only when its car stands still."""
-NEWEST = "newest"
+NEWEST = mark("newest")
 RESTART_DELAY = 60
 """Ticks from the end of an episode to the next one, to show how it ended."""
 STUCK_TICKS = 600

@@ -9,14 +9,15 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Callable
-from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, in_one_line
+from racer_viewer.optional import SB3
+from racer_viewer.translation import _, mark
 
 HOST = "127.0.0.1"
-STARTING, FAILED = "Starting TensorBoard", "TensorBoard ended before it was ready"
+STARTING, FAILED = mark("Starting TensorBoard"), mark("TensorBoard ended before it was ready")
 
 Notify = Callable[[str], None]
 """Callback that shows a notice; it is called from other threads too."""
@@ -48,9 +49,9 @@ class TensorBoardProcess:
     def show(self, notify: Notify) -> None:
         """Open a browser if the server is ready; else notify that it is starting."""
         if self.url:
-            self._in_thread(_browse, self.url, notify)
+            self._in_thread(browse, self.url, notify)
         else:
-            notify(STARTING)
+            notify(_(STARTING))
 
     def stop(self) -> None:
         self._process.terminate()
@@ -60,12 +61,12 @@ class TensorBoardProcess:
         try:
             url, problem = self._answer.recv()
         except (EOFError, OSError):
-            url, problem = "", FAILED
+            url, problem = "", _(FAILED)
         if problem:
             notify(problem)
         else:
             self.url = url
-            _browse(url, notify)
+            browse(url, notify)
 
     @staticmethod
     def _in_thread(function: Callable[..., None], *arguments: object) -> None:
@@ -79,8 +80,7 @@ _processes: dict[Path, TensorBoardProcess] = {}
 
 def open_tensorboard(folder: Path, notify: Notify) -> TensorBoardProcess:
     """Start TensorBoard for a folder, or open the browser again if it is running already."""
-    if find_spec("tensorboard") is None:
-        raise RacerError('TensorBoard is not installed: pip install "racer-viewer[train]"')
+    SB3.require()
     board = _processes.get(folder)
     if board is None or not board.is_running:
         board = _processes[folder] = TensorBoardProcess(folder, notify)
@@ -93,15 +93,20 @@ def show_tensorboard(folder: Path, notify: Notify) -> None:
     try:
         open_tensorboard(folder, notify)
     except (RacerError, OSError) as error:
-        notify(str(error))
+        notify(in_one_line(error))
 
 
-def _browse(url: str, notify: Notify) -> None:
+def browse(url: str, notify: Notify) -> None:
+    """Open a browser, or ask the user to open one; whether a page appears is not known."""
     try:
         opened = webbrowser.open(url)
     except webbrowser.Error:
         opened = False
-    notify(f"TensorBoard is open in your browser: {url}" if opened else f"TensorBoard: open {url} in a browser")
+    notify(
+        _("Opening TensorBoard in your browser: {url}").format(url=url)
+        if opened
+        else _("TensorBoard: open {url} in a browser").format(url=url)
+    )
 
 
 def serve(folder: str, answer: Connection) -> None:
@@ -117,7 +122,7 @@ def serve(folder: str, answer: Connection) -> None:
         board.configure(argv=["", "--logdir", folder, "--host", HOST, "--port", "0", "--load_fast", "false"])
         answer.send((board.launch(), ""))
     except (Exception, SystemExit) as error:
-        answer.send(("", f"TensorBoard cannot be started: {error}"))
+        answer.send(("", _("TensorBoard cannot be started: {reason}").format(reason=in_one_line(error))))
         return
     watcher.join()
 

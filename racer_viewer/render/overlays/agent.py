@@ -25,10 +25,11 @@ from racer_viewer.render.overlays.panel import (
 )
 from racer_viewer.snapshot import PolicyInsight
 from racer_viewer.timing import NO_TIME, signed
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour
 
-ACTIONS = ("steer", "throttle", "brake")
-OTHER_INPUTS = ("speed", "yaw", "steer", "lap", "centre")
+ACTIONS = (mark("steer"), mark("throttle"), mark("brake"))
+OTHER_INPUTS = (mark("speed"), mark("yaw"), mark("steer"), mark("lap"), mark("centre"))
 """Names of the observation entries after the rays, in order."""
 ACTION_RANGES = np.array([2.0, 1.0, 1.0])
 INPUT_RANGES = np.array([1.0] * RAY_COUNT + [1.0, 2.0, 2.0, 1.0, 1.0])
@@ -60,7 +61,7 @@ class EmptyAgentPanel(Panel):
 
     def __init__(self, painter: TextPainter) -> None:
         super().__init__(painter, EMPTY_HEIGHT)
-        self.painter.text(self.plate, "no agent drives this car", self.left, self.top, self.palette.faint)
+        self.painter.text(self.plate, _("no agent drives this car"), self.left, self.top, self.palette.faint)
 
 
 class AgentPanel(Panel):
@@ -70,22 +71,23 @@ class AgentPanel(Panel):
 
     def __init__(self, painter: TextPainter, compact: bool) -> None:
         super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
-        self.title("AGENT")
+        self.title(_("AGENT"))
         self.spread_axis, self.share_axis = StableAxis(MIN_SPREAD_REACH), StableAxis(MIN_SHARE_REACH, 1.0)
         top = self.top + self.row
         self._value_top = top
-        painter.text(self.plate, "expects", self.left, top, self.palette.text)
+        label = _("expected return") if compact else painter.fitted(_("return"), self.px(LABEL_WIDTH))
+        painter.text(self.plate, label, self.left, top, self.palette.text)
         self._trace = None if compact else self._trace_frame(top)
         top += self.row if compact else self.px(EXPECTED_HEIGHT)
         self.spread_bars: list[pygame.Rect] = []
         """Bars of steer, throttle and brake."""
         self._spread_top = top
         if not compact:
-            painter.text(self.plate, "spread of actions", self.left, top, self.palette.faint)
+            painter.text(self.plate, _("spread of actions"), self.left, top, self.palette.faint)
             self.spread_bars = self._labelled_bars(ACTIONS, self.left, top + self.row, LABEL_WIDTH, FIGURE_WIDTH)
             top += self.px(SPREAD_HEIGHT)
         self._matters_top = top
-        painter.text(self.plate, "matters now", self.left, top, self.palette.faint)
+        painter.text(self.plate, _("key inputs"), self.left, top, self.palette.faint)
         self._fan_middle = self.left + self.px(FAN_WIDTH) // 2, top + self.row + self.px(FAN_WIDTH) // 2
         self.share_bars = self._labelled_bars(
             OTHER_INPUTS,
@@ -134,22 +136,26 @@ class AgentPanel(Panel):
 
     def _draw_spread(self, board: pygame.Surface, spread: NDArray[np.float32] | None) -> None:
         if spread is None:
-            self.painter.text_right(board, "not known", self.right, self._spread_top, self.palette.faint)
+            self.painter.text_right(board, _("not known"), self.right, self._spread_top, self.palette.faint)
             return
         reach = self.spread_axis.cover(float(spread.max()))
-        self.painter.text_right(board, f"0 to {reach:g}", self.right, self._spread_top, self.palette.faint)
+        self.painter.text_right(
+            board, _("0 to {reach:g}").format(reach=reach), self.right, self._spread_top, self.palette.faint
+        )
         for bar, value in zip(self.spread_bars, spread.tolist(), strict=True):
             fill_bar(board, bar, value / reach, self.palette.series[1])
             self.painter.number(board, f"±{value:.2f}", self.right, self._beside(bar), self.palette.text)
 
     def _draw_shares(self, board: pygame.Surface, parts: Floats) -> None:
         reach = self.share_axis.cover(float(parts.max()))
-        self.painter.text_right(board, f"0 to {100.0 * reach:g} %", self.right, self._matters_top, self.palette.faint)
+        self.painter.text_right(
+            board, _("0 to {reach:g} %").format(reach=100.0 * reach), self.right, self._matters_top, self.palette.faint
+        )
         fan = [
             self._ray(number, round(share / reach * LEVELS)) for number, share in enumerate(parts[:RAY_COUNT].tolist())
         ]
         board.fblits(fan)
-        rays = f"rays {100.0 * float(parts[:RAY_COUNT].sum()):.0f} %"
+        rays = _("rays {share:.0f} %").format(share=100.0 * float(parts[:RAY_COUNT].sum()))
         drawn = self.theme.text(rays, TEXT_SMALL, self.palette.text)
         board.blit(drawn, (self._fan_middle[0] - drawn.get_width() // 2, self._fan_middle[1] + self.px(5)))
         for bar, share in zip(self.share_bars, parts[RAY_COUNT:].tolist(), strict=True):
@@ -160,7 +166,13 @@ class AgentPanel(Panel):
         left = self.left + self.px(LABEL_WIDTH + 12)
         frame = pygame.Rect(left, top, self.right - left, self.px(TRACE_HEIGHT))
         self.plate.fill(blend(self.palette.panel[:3], self.palette.line, 0.5), frame)
-        self.painter.text_right(self.plate, f"normalised return, {SECONDS} s", self.right, self.top, self.palette.faint)
+        self.painter.text_right(
+            self.plate,
+            _("normalised return, {seconds} s").format(seconds=SECONDS),
+            self.right,
+            self.top,
+            self.palette.faint,
+        )
         return frame
 
     def _labelled_bars(
@@ -170,7 +182,8 @@ class AgentPanel(Panel):
         start = left + self.px(label_width)
         bars = []
         for row, name in enumerate(names):
-            self.painter.text(self.plate, name, left, top + row * self.row, self.palette.text)
+            label = self.painter.fitted(_(name), start - left)
+            self.painter.text(self.plate, label, left, top + row * self.row, self.palette.text)
             bar = self.bar_in_row(start, top + row * self.row, self.right - self.px(figure_width) - start)
             self.groove(bar)
             bars.append(bar)

@@ -10,6 +10,7 @@ import pygame
 from racer_env.engine import Track
 from racer_viewer.render.overlays.panel import EDGE, WIDTH, Panel, PanelInput, TextPainter
 from racer_viewer.snapshot import CarStyle
+from racer_viewer.translation import _
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour
 
 HEIGHT, COMPACT_HEIGHT = 176, 112
@@ -61,7 +62,7 @@ class CircuitMap(Panel):
         self.plate = self._empty.copy()
         name_top = self.size[1] - self.px(EDGE) - self.theme.line_height(TEXT_SMALL)
         self._fit(track, name_top)
-        length = f"{track.length:.0f} units"
+        length = _("{length:.0f} units").format(length=track.length)
         room = self.right - self.left - self.theme.width(length, TEXT_SMALL) - self.px(8)
         name = self.painter.fitted(track.circuit.name if track.circuit else "", room)
         self.painter.text(self.plate, name, self.left, name_top, self.palette.text)
@@ -69,9 +70,9 @@ class CircuitMap(Panel):
         self.plate.blit(self._road(track), (0, 0))
 
     def _fit(self, track: Track, bottom: int) -> None:
-        """Scale and centre the circuit in the space above `bottom`."""
-        line = track.centreline.points(np.linspace(0.0, track.length, 512))
-        low, high = line.min(axis=0), line.max(axis=0)
+        """Scale and centre the circuit with its walls, which no car passes, in the space above `bottom`."""
+        walls = np.concatenate([track.inner, track.outer])
+        low, high = walls.min(axis=0), walls.max(axis=0)
         wide, tall = (high - low).tolist()
         inset = self.px(FOLLOWED_DOT + RIM + 2)
         width, height = self.px(WIDTH - 2 * PADDING) - inset, bottom - self.top - 2 * inset

@@ -20,6 +20,7 @@ from racer_viewer.render.overlays.panel import (
     fill_signed_bar,
 )
 from racer_viewer.timing import signed
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.theme import TEXT_SMALL, Colour
 
 SPEED_UNITS = {"units/s": 1.0, "km/h": 3.6, "mph": 2.236936}
@@ -81,7 +82,7 @@ def _ramp(size: tuple[int, int], colour: Colour) -> pygame.Surface:
     return pygame.transform.smoothscale(canvas, size)
 
 
-NAMES = ("steer", "throttle", "brake")
+NAMES = (mark("steer"), mark("throttle"), mark("brake"))
 TRACE_HEIGHT = 46
 COMPACT_HEIGHT = 2 * EDGE + 4 * ROW
 HEIGHT = COMPACT_HEIGHT + TRACE_HEIGHT + 6
@@ -104,14 +105,15 @@ class InputsPanel(Panel):
     def __init__(self, painter: TextPainter, compact: bool) -> None:
         super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self.colours: tuple[Colour, ...] = (self.palette.accent, self.palette.good, self.palette.bad)
-        self.title("INPUTS")
+        self.title(_("INPUTS"))
         self._draw_legend()
         left = self.left + self.px(LABEL_WIDTH)
         width = self.right - painter.number_width(FIGURE) - self.px(4) - left
         self.bars = [self.bar_in_row(left, self._row_top(row), width) for row in range(len(NAMES))]
         """Bars of steer, throttle and brake; steering to the right fills right of the middle."""
         for row, (name, bar) in enumerate(zip(NAMES, self.bars, strict=True)):
-            painter.text(self.plate, name, self.left, self._row_top(row), self.palette.text)
+            label = painter.fitted(_(name), self.px(LABEL_WIDTH))
+            painter.text(self.plate, label, self.left, self._row_top(row), self.palette.text)
             painter.text_right(self.plate, "%", self.right, self._row_top(row), self.palette.faint)
             self.groove(bar)
         self._figure_end = self.right - self.theme.width(" %", TEXT_SMALL)
@@ -136,7 +138,7 @@ class InputsPanel(Panel):
     def _draw_legend(self) -> None:
         """Draw the legend: a filled marker for the car, a hollow one for the driver."""
         right = self.right
-        for word, hollow in (("asked", True), ("car", False)):
+        for word, hollow in ((_("asked"), True), (_("car"), False)):
             self.painter.text_right(self.plate, word, right, self.top, self.palette.faint)
             right -= self.theme.width(word, TEXT_SMALL) + self.px(MARKER + 4)
             mark = self.bar_in_row(right, self.top, self.px(MARKER))

@@ -173,6 +173,11 @@ class Overlays:
         self._places: list[PanelPlacement] = []
         self._arranged_for: tuple[object, ...] = ()
 
+    @property
+    def places(self) -> dict[str, pygame.Rect]:
+        """Rectangles of the panels drawn last, by name."""
+        return {place.name: place.rect for place in self._places}
+
     def with_theme(self, theme: Theme) -> Overlays:
         """Return overlays in another theme with the same history."""
         other = Overlays(theme, self._patient)

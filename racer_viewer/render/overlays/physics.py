@@ -29,16 +29,17 @@ from racer_env.engine.car import (
 from racer_viewer.render.overlays.inputs import SPEED_UNITS
 from racer_viewer.render.overlays.panel import EDGE, ROW, Panel, PanelInput, TextPainter, blend, fill_bar
 from racer_viewer.timing import signed
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.theme import TEXT_SMALL, Colour
 
-SURFACES = ("road", "runoff", "shoulder")
+SURFACES = (mark("road"), mark("runoff"), mark("shoulder"))
 """Surface names by surface code."""
-FORCES = ("engine", "brake", "drag")
+FORCES = (mark("engine"), mark("brake"), mark("drag"))
 FORCE_REACH = 60.0
 """Force at the end of a bar [kN]."""
 KILO = 1000.0
-MOTIONS = ("slip", "yaw", "along", "to left", "friction")
-LABEL_WIDTH, MOTION_END, FIGURE = 50, 96, "00.0 kN"
+MOTIONS = (mark("slip"), mark("yaw"), mark("along"), mark("to left"), mark("friction"))
+LABEL_WIDTH, MOTION_END, FIGURE = 56, 96, "00.0 kN"
 """Width of the labels and right end of the motion values, at scale 1 [px]; and the widest number right of a bar."""
 PICTURE_WIDTH, PICTURE_HEIGHT = 70, 92
 """Size of the car picture at scale 1 [px]."""
@@ -96,7 +97,7 @@ class PhysicsPanel(Panel):
     def __init__(self, painter: TextPainter, compact: bool) -> None:
         super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self._compact = compact
-        self.title("PHYSICS")
+        self.title(_("PHYSICS"))
         self._friction_colour = self.palette.series[1]
         rows = MOTIONS[:1] if compact else MOTIONS
         colours = {"along": self.palette.accent, "to left": self.palette.accent, "friction": self._friction_colour}
@@ -104,14 +105,15 @@ class PhysicsPanel(Panel):
         self._figure_end = self.left + self.px(MOTION_END)
         for row, name in enumerate(rows):
             colour = colours.get(name, self.palette.text)
-            painter.text(self.plate, name, self.left, self._motion_top + row * self.row, colour)
+            painter.text(self.plate, _(name), self.left, self._motion_top + row * self.row, colour)
         force_top = self._motion_top + len(rows) * self.row + (0 if compact else self.px(8))
         left = self.left + self.px(LABEL_WIDTH)
         width = self.right - painter.number_width(FIGURE) - self.px(4) - left
         self.bars = [self.bar_in_row(left, force_top + row * self.row, width) for row in range(len(FORCES))]
         """Bars of engine, brake and drag."""
         for name, bar in zip(FORCES, self.bars, strict=True):
-            painter.text(self.plate, name, self.left, self._beside(bar), self.palette.text)
+            label = painter.fitted(_(name), self.px(LABEL_WIDTH))
+            painter.text(self.plate, label, self.left, self._beside(bar), self.palette.text)
             painter.text_right(self.plate, "kN", self.right, self._beside(bar), self.palette.faint)
             self.groove(bar)
         self._force_end = self.right - self.theme.width(" kN", TEXT_SMALL)
@@ -126,7 +128,9 @@ class PhysicsPanel(Panel):
         colour = (
             self.palette.good if surface == ROAD else self.palette.accent if surface == SHOULDER else self.palette.bad
         )
-        surface_text = f"{SURFACES[surface]}, grip {100.0 * GRIP[surface]:.0f} %"
+        surface_text = _("{surface}, grip {grip:.0f} %").format(
+            surface=_(SURFACES[surface]), grip=100.0 * GRIP[surface]
+        )
         self.painter.text_right(board, surface_text, self.right, self.top, colour)
         forces = forces_on(car)
         self._draw_forces(board, forces)

@@ -23,8 +23,11 @@ from racer_viewer.render.overlays.panel import (
     fill_signed_bar,
 )
 from racer_viewer.timing import signed
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.theme import TEXT_SMALL
 
+LABELS = (mark("progress"), mark("speed"), mark("wall"), mark("off track"), mark("backward"), mark("stillness"))
+"""Labels of the engine's components, collected here for translation."""
 NAMES = tuple(component.label for component in REWARD_COMPONENTS)
 TICKS_PER_COLUMN = 4
 COLUMNS = TICKS // TICKS_PER_COLUMN
@@ -46,15 +49,16 @@ class RewardPanel(Panel):
         super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
         self.axis = StableAxis(MIN_REACH)
         self._colours = component_colours(self.palette.colour_blind)
-        self.title("REWARD", "sum")
+        self.title(_("REWARD"), _("sum"))
         left, width = self.left + self.px(LABEL_WIDTH), self.right - self.left - self.px(LABEL_WIDTH + SUM_WIDTH)
         self.bars = [self.bar_in_row(left, self._row_top(row), width // 2 * 2) for row in range(len(NAMES) + 1)]
         """Bars of the components, then of the total; the middle is 0."""
-        for row, (name, bar) in enumerate(zip((*NAMES, "total"), self.bars, strict=True)):
+        for row, (name, bar) in enumerate(zip((*NAMES, mark("total")), self.bars, strict=True)):
             if row < len(NAMES):
                 swatch = pygame.Rect(self.left, bar.top, self.bar_height, self.bar_height)
                 pygame.draw.rect(self.plate, self._colours[row], swatch, border_radius=self.px(2))
-            painter.text(self.plate, name, self.left + self.px(13), self._row_top(row), self.palette.text)
+            label = painter.fitted(_(name), self.px(LABEL_WIDTH - 13))
+            painter.text(self.plate, label, self.left + self.px(13), self._row_top(row), self.palette.text)
             self.groove(bar)
         first, last = self.bars[0], self.bars[-1]
         self.plate.fill(self.palette.faint, (first.centerx, first.top, 1, last.bottom - first.top))
@@ -65,7 +69,8 @@ class RewardPanel(Panel):
         parts = view.snapshot.car["components"].tolist()
         columns = stacked_columns(view.history)
         reach = self.axis.cover(_stacked_reach(np.vstack([columns, view.snapshot.car["components"][None]])))
-        label = f"tick ±{reach:.{max(0, -math.floor(math.log10(reach)))}f}"
+        digits = max(0, -math.floor(math.log10(reach)))
+        label = _("tick") + f" ±{reach:.{digits}f}"
         drawn = self.theme.text(label, TEXT_SMALL, self.palette.faint)
         board.blit(drawn, (self.bars[0].centerx - drawn.get_width() // 2, self.top))
         totals = view.snapshot.totals.tolist()

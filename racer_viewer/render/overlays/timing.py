@@ -9,7 +9,8 @@ import pygame
 
 from racer_viewer.render.overlays.panel import EDGE, ROW, Panel, PanelInput, TextPainter, blend
 from racer_viewer.snapshot import Snapshot
-from racer_viewer.timing import NO_TIME, SECTORS, Sector, Timing, lap_time, signed, signed_time
+from racer_viewer.timing import NO_TIME, SECTORS, Sector, SectorRank, Timing, lap_time, signed, signed_time
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour
 
 ROWS, COMPACT_ROWS = 7, 3
@@ -26,13 +27,20 @@ class GapsPanel(Panel):
     def __init__(self, painter: TextPainter, rows: int) -> None:
         super().__init__(painter, 2 * EDGE + (rows + 1) * ROW - 2)
         self._rows = rows
-        self.title("GAPS s")
+        self.title(_("GAPS s"))
         self._figure_width = painter.number_width("+00.00")
 
     def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
         snapshot, gaps = view.snapshot, view.snapshot.gaps
         ahead = sum(gap < 0.0 for number, gap in enumerate(gaps) if number != snapshot.focus)
-        self.painter.text_right(board, f"place {ahead + 1} of {len(gaps)}", self.right, self.top, self.palette.text)
+        place = snapshot.places[snapshot.focus] if snapshot.places else ahead + 1
+        self.painter.text_right(
+            board,
+            _("place {place} of {count}").format(place=place, count=len(gaps)),
+            self.right,
+            self.top,
+            self.palette.text,
+        )
         name_left = self.left + self.px(3.5 * DOT)
         room = self.right - self._figure_width - self.px(6) - name_left
         for row, number in enumerate(nearest(gaps, snapshot.focus, self._rows), start=1):
@@ -64,7 +72,9 @@ FIELDS_TOP, CELLS_TOP, CELL_HEIGHT, CELL_GAP = 44, 86, 36, 5
 """Top of last, best and delta; top, height and gap of the sector cells, at scale 1 [px]."""
 CELL_TINT = 0.28
 """Share of the good or bad colour in the background of a cell."""
-FIELDS = ("LAST s", "BEST s", "DELTA s")
+PURPLE: Colour = (196, 124, 255)
+"""Colour of the fastest sector of all cars."""
+FIELDS = (mark("LAST s"), mark("BEST s"), mark("DELTA s"))
 
 
 class TimingPanel(Panel):
@@ -81,15 +91,15 @@ class TimingPanel(Panel):
             self.left + (number + 1) * self._cell_width + number * self._cell_gap for number in range(SECTORS - 1)
         ] + [self.right]
         self._baseline = self.top + self.theme.font(LAP_TIME_SIZE).get_ascent()
-        self.painter.text(self.plate, "LAP", self.left, self._on_baseline(TEXT_SMALL), self.palette.faint)
+        self.painter.text(self.plate, _("LAP"), self.left, self._on_baseline(TEXT_SMALL), self.palette.faint)
         unit_left = self.right - self.theme.width("s", TEXT_SMALL)
         self.painter.text(self.plate, "s", unit_left, self._on_baseline(TEXT_SMALL), self.palette.faint)
         self._time_end = unit_left - self.px(3)
         if compact:
-            self.painter.text(self.plate, FIELDS[-1], self.left, self._row(0), self.palette.faint)
+            self.painter.text(self.plate, _(FIELDS[-1]), self.left, self._row(0), self.palette.faint)
         else:
             for label, end in zip(FIELDS, self._ends, strict=True):
-                self.painter.text_right(self.plate, label, end, self._row(0), self.palette.faint)
+                self.painter.text_right(self.plate, _(label), end, self._row(0), self.palette.faint)
         self._empty = self.plate
         self._shown: tuple[object, ...] = ()
 
@@ -103,12 +113,13 @@ class TimingPanel(Panel):
             self._show(timing)
 
     def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
-        time = lap_time(_timing(view.snapshot).lap_ticks)
-        self.painter.number(board, time, self._time_end, self.top, self.palette.text, LAP_TIME_SIZE)
+        timing = _timing(view.snapshot)
+        colour = self.palette.bad if timing.fault else self.palette.text
+        self.painter.number(board, lap_time(timing.lap_ticks), self._time_end, self.top, colour, LAP_TIME_SIZE)
 
     def _show(self, timing: Timing) -> None:
         """Draw lap, last, best, delta and sectors onto the plate."""
-        lap_end = self.left + self.theme.width("LAP ", TEXT_SMALL) + self.painter.number_width("00", TEXT)
+        lap_end = self.left + self.theme.width(_("LAP") + " ", TEXT_SMALL) + self.painter.number_width("00", TEXT)
         lap_top = self._on_baseline(TEXT)
         self.painter.number(self.plate, str(timing.lap), lap_end, lap_top, self.palette.text, TEXT)
         delta = NO_TIME if timing.delta is None else signed_time(timing.delta)
@@ -128,8 +139,9 @@ class TimingPanel(Panel):
         """Draw a sector's time and its difference to the best."""
         cell = pygame.Rect(end - self._cell_width, self.px(CELLS_TOP), self._cell_width, self.px(CELL_HEIGHT))
         difference = None if sector.now is None or sector.best is None else sector.now - sector.best
-        colour = self._difference_colour(difference)
-        ground = self.palette.line if difference is None else blend(self.palette.panel[:3], colour, CELL_TINT)
+        colour = self._sector_colour(sector.rank, difference)
+        ranked = difference is not None or sector.rank is not SectorRank.NONE
+        ground = blend(self.palette.panel[:3], colour, CELL_TINT) if ranked else self.palette.line
         pygame.draw.rect(self.plate, ground, cell, border_radius=self.px(4))
         inset, upper = self.px(6), cell.top + self.px(5)
         self.painter.text(self.plate, f"S{number + 1}", cell.left + inset, upper, self.palette.faint)
@@ -138,6 +150,15 @@ class TimingPanel(Panel):
         self.painter.number(self.plate, time, cell.right - inset, upper, shade)
         if difference is not None:
             self.painter.number(self.plate, signed_time(difference), cell.right - inset, upper + self.px(14), colour)
+
+    def _sector_colour(self, rank: SectorRank, difference: int | None) -> Colour:
+        """Return purple for the fastest of all, green for the own best, yellow for a slower sector."""
+        ranks = {
+            SectorRank.FASTEST: PURPLE,
+            SectorRank.BEST: self.palette.good,
+            SectorRank.SLOWER: self.palette.accent,
+        }
+        return ranks.get(rank) or self._difference_colour(difference)
 
     def _difference_colour(self, difference: int | None) -> Colour:
         """Return the colour of a difference; equal to the best counts as good."""

@@ -25,6 +25,7 @@ from racer_viewer.render.plots.drawing import (
     stepped,
 )
 from racer_viewer.render.plots.series import ChartLine, Content, Dots, Stack, moving_average, moving_averages, stacked
+from racer_viewer.translation import _
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
 
 Floats = NDArray[np.float64]
@@ -147,7 +148,7 @@ class Chart:
         """Draw the name at the left, the latest values at the right and the legend below."""
         px, theme = self.theme.px, self.theme
         left, right, top = px(PADDING), width - px(PADDING), px(EDGE)
-        title = theme.truncate(self.content.title, right - left, TEXT_SMALL)
+        title = theme.truncate(_(self.content.title), right - left, TEXT_SMALL)
         drawn = theme.text(title, TEXT_SMALL, theme.palette.faint)
         self.picture.blit(drawn, (left, top))
         for text, colour in reversed(self.content.latest):
@@ -179,7 +180,7 @@ class Chart:
         self.picture.fill(blend(behind, palette.line, FRAME_SHADE), frame)
         grid = blend(behind, palette.line, GRID_SHADE)
         if self.content.is_empty:
-            said = theme.text(theme.truncate(self.content.empty, frame.width, TEXT_SMALL), TEXT_SMALL, palette.faint)
+            said = theme.text(theme.truncate(_(self.content.empty), frame.width, TEXT_SMALL), TEXT_SMALL, palette.faint)
             self.picture.blit(said, said.get_rect(center=frame.center))
             return
         for value in ticks_within(self.axes.low, self.axes.high, self._value_step):
@@ -199,8 +200,12 @@ class Chart:
             self.picture.fill(grid, (x, frame.top, 1, frame.height))
             said = quantity(value, step)
             if value == values[-1] and value:
-                long = self.theme.width(f"{said} steps", TICK_TEXT)
-                said = f"{said} steps" if self._label_left(x, long) >= end + self.theme.px(6) else said
+                long = self.theme.width(_("{steps} steps").format(steps=said), TICK_TEXT)
+                said = (
+                    _("{steps} steps").format(steps=said)
+                    if self._label_left(x, long) >= end + self.theme.px(6)
+                    else said
+                )
             label = self.theme.text(said, TICK_TEXT, self.theme.palette.faint)
             end = self.picture.blit(label, (self._label_left(x, label.get_width()), top)).right
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pygame
 
+from racer_viewer.render.explanations import CHART_EXPLANATIONS, draw_explanation
 from racer_viewer.render.plots.chart import SWATCH, Chart
 from racer_viewer.render.plots.figures import charts_of, content_of, run_colours, span
 from racer_viewer.render.plots.hover import draw_crosshair, draw_hover
@@ -171,6 +172,11 @@ class CurvesView:
         chart = self._chart(name) if name else None
         return chart.axes.steps_at(x - self._places[name].left) if name and chart else None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the charts drawn last, most important first."""
+        return tuple(self._places)
+
     def name_at(self, x: int, y: int) -> str | None:
         """Return the name of the chart at a pixel of the last drawn surface, or None."""
         return next((name for name, place in self._places.items() if place.collidepoint(x, y)), None)
@@ -252,13 +258,17 @@ class CurvesView:
         )
 
     def _draw_hover(self, surface: pygame.Surface, area: pygame.Rect, mouse: tuple[int, int] | None) -> None:
-        """Draw the values in the chart below the mouse, and a line at the same step in all others."""
+        """Draw the values in the chart below the mouse, and a line at the same step in all others.
+
+        Beside its curves, and while it has none, a chart is explained.
+        """
         name = self.name_at(*mouse) if mouse else None
         chart = self._chart(name) if name else None
-        if mouse is None or name is None or chart is None or chart.content.is_empty:
+        if mouse is None or name is None or chart is None:
             return
         place = self._places[name]
-        if not chart.axes.frame.move(place.topleft).collidepoint(mouse):
+        if chart.content.is_empty or not chart.axes.frame.move(place.topleft).collidepoint(mouse):
+            draw_explanation(surface, self.theme, CHART_EXPLANATIONS[name], pygame.Rect(mouse, (0, 0)))
             return
         steps = chart.axes.steps_at(mouse[0] - place.left)
         for other, where in self._places.items():

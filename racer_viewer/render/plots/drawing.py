@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import pygame
@@ -181,17 +182,19 @@ def draw_areas(
     """
     area = surface.get_clip()
     limits = area.top, area.bottom
-    tops = np.clip(np.rint(np.where(np.isfinite(ends), ends, base)), *limits).astype(np.int64)
-    edges = np.hstack([np.full((len(tops), 1), min(limits[1], max(limits[0], base))), tops])
+    edges = np.hstack([np.full((len(ends), 1), float(base)), ends])
+    for before, here in pairwise(edges.T):  # an area without an end is empty
+        np.copyto(here, before, where=~np.isfinite(here))
+    edges = np.clip(np.rint(edges), *limits).astype(np.int64)
     heights = np.abs(np.diff(edges, axis=1))
     totals = heights.sum(axis=1)
-    which = np.repeat(np.arange(len(tops)), totals)
+    which = np.repeat(np.arange(len(edges)), totals)
     away = np.arange(len(which)) - np.repeat(np.cumsum(totals) - totals, totals)
     downwards = edges[which, -1] > edges[which, 0]
     rows = edges[which, 0] + np.where(downwards, away, -1 - away)
     shades = np.array([surface.map_rgb(colour) & 0xFFFFFFFF for colour in colours], np.uint32)
     pixels = pygame.surfarray.pixels2d(surface)
-    pixels[columns[which], rows] = np.repeat(np.tile(shades, len(tops)), heights.ravel())
+    pixels[columns[which], rows] = np.repeat(np.tile(shades, len(edges)), heights.ravel())
     del pixels
 
 

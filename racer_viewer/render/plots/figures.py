@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, component_colours
+from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, circuit_name, component_colours
 from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.axes import (
     PLAIN,
@@ -25,6 +25,7 @@ from racer_viewer.render.plots.drawing import EVERYWHERE
 from racer_viewer.render.plots.series import ChartLine, ChartMark, Content, Dots, Stack, running_best
 from racer_viewer.run_history import RunHistory
 from racer_viewer.timing import SECTORS
+from racer_viewer.translation import _, mark
 from racer_viewer.ui.theme import Colour, Palette
 
 Floats = NDArray[np.float64]
@@ -40,7 +41,7 @@ MIN_LAPS_PER_MEDIAN, SHARE_OF_LAPS = 9, 8
 """Smallest number of laps per median, and its share of all laps if there are few."""
 SECTOR_DASHES = (0.0, 6.0, 2.0)
 """Dash lengths that distinguish sectors where colours distinguish runs, at scale 1 [px]."""
-SECTOR_STROKES = "1 solid, 2 dashed, 3 dotted"
+SECTOR_STROKES = mark("1 solid, 2 dashed, 3 dotted")
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,18 @@ class Figure:
 
 
 FIGURES: Mapping[str, Figure] = {
-    "completion": Figure("COMPLETION RATE", "racer/completion_rate", SHARE, (0.0, 1.0), sparse=True, limits=all_values),
-    "episode": Figure("EPISODE REWARD", EPISODE_REWARD, usual=False, sparse=True),
-    "entropy": Figure("ENTROPY", "train/entropy_loss", sign=-1.0),
-    "loss": Figure("POLICY LOSS", "train/policy_gradient_loss", include=(0.0,)),
-    "actor": Figure("ACTOR LOSS", "train/actor_loss", usual=False, sparse=True),
-    "critic": Figure("CRITIC LOSS", "train/critic_loss", include=(0.0,), usual=False, sparse=True),
-    "temperature": Figure("ENTROPY COEFFICIENT", "train/ent_coef", include=(0.0,), usual=False, sparse=True),
-    "kl": Figure("KL DIVERGENCE", "train/approx_kl", include=(0.0,)),
-    "explained": Figure("EXPLAINED VARIANCE", "train/explained_variance", include=(0.0, 1.0)),
-    "speed": Figure("STEPS PER SECOND", "time/fps", include=(0.0,), limits=all_values),
+    "completion": Figure(
+        mark("COMPLETION RATE"), "racer/completion_rate", SHARE, (0.0, 1.0), sparse=True, limits=all_values
+    ),
+    "episode": Figure(mark("EPISODE REWARD"), EPISODE_REWARD, usual=False, sparse=True),
+    "entropy": Figure(mark("ENTROPY"), "train/entropy_loss", sign=-1.0),
+    "loss": Figure(mark("POLICY LOSS"), "train/policy_gradient_loss", include=(0.0,)),
+    "actor": Figure(mark("ACTOR LOSS"), "train/actor_loss", usual=False, sparse=True),
+    "critic": Figure(mark("CRITIC LOSS"), "train/critic_loss", include=(0.0,), usual=False, sparse=True),
+    "temperature": Figure(mark("ENTROPY COEFFICIENT"), "train/ent_coef", include=(0.0,), usual=False, sparse=True),
+    "kl": Figure(mark("KL DIVERGENCE"), "train/approx_kl", include=(0.0,)),
+    "explained": Figure(mark("EXPLAINED VARIANCE"), "train/explained_variance", include=(0.0, 1.0)),
+    "speed": Figure(mark("STEPS PER SECOND"), "time/fps", include=(0.0,), limits=all_values),
 }
 CHARTS = (
     "reward", "laps", "completion", "sectors", "episode",
@@ -140,20 +143,24 @@ def _reward(runs: Sequence[RunHistory], palette: Palette) -> Content:
     several, colours_of_components = len(runs) > 1, component_colours(palette.colour_blind)
     colours = run_colours(runs, palette) if several else [palette.text]
     lines = tuple(
-        ChartLine(_name(run, runs) if several else "total", colour, run.steps, part.sum(axis=1))
+        ChartLine(_name(run, runs) if several else _("total"), colour, run.steps, part.sum(axis=1))
         for run, colour, part in zip(runs, colours, parts, strict=True)
     )
-    stack = Stack(COMPONENT_NAMES, colours_of_components, runs[0].steps, parts[0]) if len(runs) == 1 else None
+    stack = (
+        Stack(tuple(map(_, COMPONENT_NAMES)), colours_of_components, runs[0].steps, parts[0])
+        if len(runs) == 1
+        else None
+    )
     seen = [number for number in range(len(REWARD_COMPONENTS)) if stack and np.nan_to_num(stack.parts[:, number]).any()]
     return Content(
-        "REWARD PER SECOND",
+        _("REWARD PER SECOND"),
         PLAIN,
         lines,
         stack=stack,
         marks=_marks(runs, palette),
         include=(0.0,),
         latest=_latest(lines, PLAIN, palette),
-        legend=tuple((COMPONENT_NAMES[number], colours_of_components[number]) for number in seen),
+        legend=tuple((_(COMPONENT_NAMES[number]), colours_of_components[number]) for number in seen),
     )
 
 
@@ -162,13 +169,13 @@ def _laps(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Content
     dots, lines = [], []
     for run, colour in zip(runs, run_colours(runs, palette), strict=True):
         steps, times = lap_times(run, circuit)
-        name = f"{_name(run, runs)} lap".strip()
+        name = _("{name} lap").format(name=_name(run, runs)).strip()
         shade = blend(palette.panel[:3], colour, 0.6) if several else colour
         dots.append(Dots(name, shade, steps, times))
         best = colour if several else palette.accent
         lines.append(
             ChartLine(
-                f"{_name(run, runs)} fastest".strip(),
+                _("{name} fastest").format(name=_name(run, runs)).strip(),
                 best,
                 *running_best(steps, times, span((run,))[1]),
                 False,
@@ -176,14 +183,14 @@ def _laps(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Content
             )
         )
     return Content(
-        f"LAP TIMES{_on(runs, circuit)}",
+        _("LAP TIMES") + _on(runs, circuit),
         SECONDS,
         tuple(lines),
         tuple(dots),
         marks=_marks(runs, palette),
         limits=lap_limits,
         latest=_latest_laps(dots, lines, palette),
-        empty="no laps yet",
+        empty=_("no laps yet"),
     )
 
 
@@ -205,8 +212,8 @@ def _latest_laps(dots: Sequence[Dots], lines: Sequence[ChartLine], palette: Pale
         word
         for dot, line in there
         for word in (
-            (f"last {SECONDS.read(float(dot.ys[-1]))}", palette.text),
-            (f"fastest {SECONDS.read(float(line.ys[-1]))} s", line.colour),
+            (_("last {lap}").format(lap=SECONDS.read(float(dot.ys[-1]))), palette.text),
+            (_("fastest {lap} s").format(lap=SECONDS.read(float(line.ys[-1]))), line.colour),
         )
     )
 
@@ -218,19 +225,19 @@ def _sectors(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Cont
     for run, colour in zip(runs, run_colours(runs, palette), strict=True):
         steps, medians = sector_medians(run.sectors_on(circuit))
         for number in range(SECTORS):
-            name = f"{_name(run, runs)} sector {number + 1}".strip()
+            name = _("{name} sector {number}").format(name=_name(run, runs), number=number + 1).strip()
             own = colour if several else palette.series[_SECTOR_SERIES[number]]
             dash = SECTOR_DASHES[number] if several else 0.0
             lines.append(ChartLine(name, own, steps, medians[:, number], joined=True, dash=dash))
     return Content(
-        f"SECTOR TIMES{_on(runs, circuit)}",
+        _("SECTOR TIMES") + _on(runs, circuit),
         SECONDS,
         tuple(lines),
         marks=_marks(runs, palette, EVERYWHERE),
         limits=lap_limits,
-        latest=[(SECTOR_STROKES, palette.faint)] if several else _latest(lines, SECONDS, palette),
+        latest=[(_(SECTOR_STROKES), palette.faint)] if several else _latest(lines, SECONDS, palette),
         legend=() if several else tuple((line.name, line.colour) for line in lines if len(line.xs)),
-        empty="no sector times yet",
+        empty=_("no sector times yet"),
     )
 
 
@@ -262,7 +269,11 @@ def _medians(groups: Floats) -> Floats:
 
 def _on(runs: Sequence[RunHistory], circuit: str) -> str:
     """Return the title suffix of a chart that does not show all circuits."""
-    return f" ON {circuit.upper()}" if any(len(run.circuits) > 1 for run in runs) else ""
+    return (
+        _(" ON {circuit}").format(circuit=circuit_name(circuit).upper())
+        if any(len(run.circuits) > 1 for run in runs)
+        else ""
+    )
 
 
 def _values(run: RunHistory, key: str) -> Floats:

@@ -13,6 +13,7 @@ from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.chart import SWATCH, TICK_TEXT, Chart
 from racer_viewer.render.plots.drawing import colour_of
 from racer_viewer.render.plots.series import ChartLine, Dots, Stack, Words
+from racer_viewer.translation import _
 from racer_viewer.ui.theme import Colour, Theme
 
 Floats = NDArray[np.float64]
@@ -147,7 +148,7 @@ def _notes(chart: Chart, x: float) -> Words:
     """Return the step and the events there."""
     palette = chart.theme.palette
     near = [(mark.text, colour_of(mark, palette)) for mark, at in chart.marks if abs(at - x) <= chart.theme.px(NEAR)]
-    return [(f"{chart.axes.steps_at(x):,.0f} steps", palette.faint), *near]
+    return [(_("{steps:,.0f} steps").format(steps=chart.axes.steps_at(x)), palette.faint), *near]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +190,12 @@ def _value_box(theme: Theme, notes: Words, found: list[Reading], most: tuple[int
 
 
 def _row(theme: Theme, reading: Reading, room: int) -> _Row:
-    name = theme.truncate(reading.name or "value", round(NAME_SHARE * room), TICK_TEXT)
-    average = theme.text(f"avg {reading.average}", TICK_TEXT, theme.palette.faint) if reading.average else None
+    name = theme.truncate(reading.name or _("value"), round(NAME_SHARE * room), TICK_TEXT)
+    average = (
+        theme.text(_("avg {average}").format(average=reading.average), TICK_TEXT, theme.palette.faint)
+        if reading.average
+        else None
+    )
     return _Row(reading.colour, theme.text(name, TICK_TEXT), theme.text(reading.text, TICK_TEXT), average)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_viewer.render.plots.axes import PLAIN, Limits, Unit, figure_limits
+from racer_viewer.translation import mark
 from racer_viewer.ui.theme import Colour
 
 Floats = NDArray[np.float64]
@@ -86,7 +87,7 @@ class Content:
     include: tuple[float, ...] = ()
     latest: Words = ()
     legend: Words = ()
-    empty: str = "no figures yet"
+    empty: str = mark("no data yet")
 
     @cached_property
     def is_empty(self) -> bool:

@@ -14,16 +14,11 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
-from racer_env.errors import RacerError
-from racer_viewer.runtime import is_packaged
+from racer_env.errors import RacerError, os_reason
+from racer_viewer.optional import RAY
 
-INSTALL_HINT = (
-    'this needs Ray, which has its own environment: use python run.py --with ray …, or pip install "racer-viewer[ray]"'
-)
-PACKAGED_HINT = "the packaged app does not include Ray: get the source and use python run.py --with ray …"
 OBJECT_STORE_SIZE = 256 * 2**20
 """Size [bytes] of the object store of a local Ray; the rollouts of an iteration are a few megabytes."""
 MAX_RUNNERS_PER_CORE = 4
@@ -43,20 +38,13 @@ STDERR = 2
 """File descriptor of the standard error."""
 
 
-def check_ray() -> None:
-    """Raise RacerError if Ray is not installed."""
-    spec = find_spec("ray")
-    if spec is None or spec.origin is None:  # a folder named ray is not the package
-        raise RacerError(PACKAGED_HINT if is_packaged() else INSTALL_HINT)
-
-
 @contextmanager
 def ray_session(address: str | None, processes: int) -> Iterator[None]:
     """Start Ray with a CPU for each process, or connect to a cluster; stop what was started at the end.
 
     address: cluster, such as "auto" or "ray://HOST:10001"; None starts Ray on this machine.
     """
-    check_ray()
+    RAY.require()
     _silence_ray()
     import ray
 
@@ -179,7 +167,7 @@ def _check_address(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
     except (OSError, OverflowError, UnicodeError) as error:
-        raise RacerError(f"cannot connect to a Ray cluster at {address}: {error}") from None
+        raise RacerError(f"cannot connect to a Ray cluster at {address}: {os_reason(error)}") from None
 
 
 def summary(error: Exception) -> str:

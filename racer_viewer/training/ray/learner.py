@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from racer_env.bridge.interface import BatchStep
 from racer_env.errors import RacerError
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.learner import Callback, Learner, LearnerError, PolicyWeights
@@ -26,7 +26,7 @@ from racer_viewer.training.ray.settings import RaySettings, RunnerSettings
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_folder import Checkpoint
 from racer_viewer.training.run_log import RunLog
-from racer_viewer.training.sb3 import LinearSchedule, SB3Learner, metrics_files
+from racer_viewer.training.sb3 import SB3Learner, metrics_files
 
 WARM_UP_TICKS = 200
 """Ticks that a new policy drives before it learns, to initialise the normalisation statistics."""
@@ -61,7 +61,7 @@ def ray_run(
     bridges: addresses of bridge servers whose cars the runners drive, separated by commas.
     on_iteration: called after every iteration.
     """
-    config = settings.run_config(config)
+    config = replace(settings.run_config(config), engine="ray")
     runner = RunnerSettings.create(settings.runner_config(config), bridges)
     return Run(
         config, runs, checkpoint, partial(RayLearner, settings=settings, runner=runner, on_iteration=on_iteration)
@@ -101,10 +101,6 @@ class RayLearner(Learner):
     def simulation(self) -> None:
         """None: the cars are in the runners' processes."""
         return None
-
-    @property
-    def last_step(self) -> BatchStep:
-        return self._sb3.last_step
 
     @property
     def logger(self) -> MetricsLogger:
@@ -199,10 +195,8 @@ class RayLearner(Learner):
         config, running, returns = self.config, self._sb3.observation_statistics, self._sb3.env.ret_rms
         now, then = self.steps, self.steps + config.num_cars * config.n_steps
         return IterationSettings(
-            learning_rate=LinearSchedule(config.learning_rate, config.final_learning_rate)(
-                1.0 - then / config.timesteps
-            ),
-            log_std_limit=LinearSchedule(config.log_std, config.final_log_std)(1.0 - now / config.timesteps),
+            learning_rate=config.learning_rates(1.0 - then / config.timesteps),
+            log_std_limit=config.log_std_limits(1.0 - now / config.timesteps),
             obs_mean=running.mean.copy(),
             obs_var=running.var.copy(),
             returns_var=float(returns.var) if config.norm_reward else None,

@@ -121,7 +121,9 @@ def search(
     settings: runners of each trial; None learns in the trial's own process. on_result: receives all trials after each
     evaluation. is_stopped: whether to end the search and return the trials so far.
     """
-    config = replace(config, name="", evaluate_every=max(1, config.timesteps // EVALUATIONS), checkpoint_every=0)
+    config = replace(
+        config, name="", threads=1, evaluate_every=max(1, config.timesteps // EVALUATIONS), checkpoint_every=0
+    )
     found = [Trial(number, drawn) for number, drawn in enumerate(draw_settings(trials, config.seed))]
     runners = 0 if settings is None else settings.runners
     with ray_session(address, runners), _shared_folder() as folder:

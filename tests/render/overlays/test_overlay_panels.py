@@ -1,6 +1,7 @@
 """Panels show the values of the snapshot, read back from their pixels."""
 
 import dataclasses
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -364,6 +365,22 @@ def test_a_ghost_is_hollow_and_the_followed_car_is_larger_and_on_top(track: Trac
     cars["x"], cars["y"] = cars["x"][0], cars["y"][0]
     stacked = show(panel, Snapshot(track, cars, looks, focus=2))
     assert count(stacked, colours[2]) == pytest.approx(count(picture, colours[2]), abs=2)
+
+
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("circuit", ["track-01", "track-03", "track-06"])
+def test_the_map_shows_a_car_that_touches_the_farthest_wall_whole(
+    snapshot_of: MakeSnapshot, show: Show, circuit: str, compact: bool
+) -> None:
+    track, look = load_circuit(circuit), CarStyle("You", (255, 0, 255))
+    walls, heights = np.concatenate([track.inner, track.outer]), []
+    for axis, end in itertools.product((0, 1), (np.argmin, np.argmax)):
+        x, y = walls[end(walls[:, axis])].tolist()
+        panel = CircuitMap(TextPainter(Theme(1.0)), compact)
+        picture = show(panel, snapshot_of(x=x, y=y, track_=track, styles=(look,)))
+        dot = np.argwhere((picture == look.colour).all(axis=2))
+        heights.append(np.ptp(dot, axis=0).tolist())
+    assert heights == [heights[0]] * 4, "the whole disc at each of the four ends"
 
 
 def test_another_circuit_is_another_map_and_one_without_a_name_can_be_shown(

@@ -8,6 +8,7 @@ import numpy as np
 import pygame
 import pytest
 
+from racer_env.engine import circuit_name
 from racer_viewer.render.plots import CHARTS, CurvesView, charts_of
 from racer_viewer.render.plots.curves_view import MIN_HEIGHT, MIN_WIDTH, grid
 from racer_viewer.render.plots.figures import COMPONENT_KEYS, content_of, sector_medians, span
@@ -274,7 +275,7 @@ def test_times_are_those_of_one_circuit(theme: Theme, run_of: MakeRun) -> None:
     many = dataclasses.replace(run, circuits=("track-01", "track-02"), lap_circuits=numbers, sector_circuits=numbers)
     for number, circuit in enumerate(many.circuits):
         content = content_of("laps", [many], ORDINARY, circuit)
-        assert content.title == f"LAP TIMES ON {circuit.upper()}"
+        assert content.title == f"LAP TIMES ON {circuit_name(circuit).upper()}"
         np.testing.assert_array_equal(content.dots[0].ys, run.laps[number::2, 1])
     assert content_of("laps", [run], ORDINARY, "track-02").title == "LAP TIMES"
     assert content_of("sectors", [many], ORDINARY, "track-03").is_empty
@@ -297,7 +298,7 @@ def test_the_very_beginning_can_be_drawn(
 
 
 def test_no_laps_yet_is_said(run_of: MakeRun) -> None:
-    for chart, said in (("laps", "no laps yet"), ("sectors", "no sector times yet"), ("kl", "no figures yet")):
+    for chart, said in (("laps", "no laps yet"), ("sectors", "no sector times yet"), ("kl", "no data yet")):
         content = content_of(chart, [RunHistory()], ORDINARY)
         assert content.is_empty
         assert content.empty == said

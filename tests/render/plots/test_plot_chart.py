@@ -7,7 +7,7 @@ import pytest
 from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.axes import SECONDS, lap_limits
 from racer_viewer.render.plots.chart import AREA_SHADE, RAW_SHADE, Chart
-from racer_viewer.render.plots.drawing import draw_dots, draw_line, placed_marks
+from racer_viewer.render.plots.drawing import draw_areas, draw_dots, draw_line, placed_marks
 from racer_viewer.render.plots.hover import draw_hover, readings
 from racer_viewer.render.plots.series import (
     ChartLine,
@@ -248,3 +248,18 @@ def test_a_chart_may_be_too_small_for_anything(theme: Theme, size: tuple[int, in
         "TITLE", lines=(ChartLine("a", RED, XS, XS),), latest=[("1.00", RED)], marks=(ChartMark(5.0, "best", "x"),)
     )
     assert Chart(theme, size, content, (0.0, 100.0)).picture.get_size() == size
+
+
+def test_an_area_without_values_is_empty_and_none_leaves_the_frame() -> None:
+    surface = pygame.Surface((40, 100), depth=32)
+    surface.set_clip((0, 20, 40, 60))
+    missing = np.nan
+    ends = np.array([[40.0, missing, 30.0], [40.0, missing, missing], [missing, missing, missing], [5.0, missing, 2.0]])
+    draw_areas(surface, (RED, BLUE, GREEN), np.array([0, 10, 20, 30]), ends, base=60)
+    pixels = pygame.surfarray.array3d(surface)
+    rows = {
+        colour: [np.flatnonzero(has(pixels[x], colour)).tolist() for x in (0, 10, 20, 30)] for colour in (RED, GREEN)
+    }
+    assert rows[RED] == [[*range(40, 60)], [*range(40, 60)], [], [*range(20, 60)]]
+    assert rows[GREEN] == [[*range(30, 40)], [], [], []]
+    assert not has(pixels, BLUE).any()

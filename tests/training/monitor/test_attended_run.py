@@ -79,6 +79,19 @@ def test_some_of_the_weights_are_changed(training: Run) -> None:
     assert RunMonitor.attach(training.folder).weights == run.weights
 
 
+@pytest.mark.parametrize("times", [10**400, "fast", [1.0], float("nan")])
+def test_a_wrong_pace_does_not_end_the_run(training: Run, times: object) -> None:
+    run, client = attach(training), ControlClient(training.folder)
+    client.connect()
+    client.send_command("pace", times=times)
+    client.send_command("save")
+    client.flush(wait=True)
+    wait_for(lambda: "checkpoint" in event_kinds(run))
+    steps = run.steps
+    wait_for(lambda: run.steps > steps + 5000)
+    client.close()
+
+
 def test_a_run_that_has_just_ended_can_be_discarded(tmp_path: Path) -> None:
     with learning_here(config(name="short", timesteps=2048), tmp_path) as training:
         run = RunMonitor.attach(training.folder)

@@ -1,5 +1,6 @@
 """Car feed: learning cars as another process sees them."""
 
+import struct
 import threading
 from pathlib import Path
 
@@ -62,6 +63,13 @@ def test_a_reader_never_sees_half_a_tick(tmp_path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "swarm.bin").write_bytes(b"something else entirely, and long enough for a head")
     with pytest.raises(ValueError, match="another version"):
+        CarFeedReader(tmp_path)
+
+
+def test_a_feed_of_more_cars_than_a_run_can_have_is_refused(tmp_path: Path) -> None:
+    header = struct.pack("<4sIQQ", b"RSWM", 2, 1_000_000, 1)
+    (tmp_path / "swarm.bin").write_bytes(header + bytes(2 * (24 + 1_000_000 * SWARM_CAR.itemsize)))
+    with pytest.raises(ValueError, match="too many cars"):
         CarFeedReader(tmp_path)
 
 

@@ -4,8 +4,10 @@ import os
 import socket
 import stat
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -68,11 +70,75 @@ def test_commands_without_the_key_are_refused(server: ControlServer) -> None:
     assert server.queue.empty()
 
 
-def test_a_message_that_is_not_an_object_ends_the_connection(server: ControlServer) -> None:
-    with closing(connect(server.address)) as viewer:
-        viewer.send_bytes(b"[1, 2]")
+def ends(stream: socket.socket, part: bytes = b"") -> bool:
+    """Return True if the other side closes the connection, to which `part` is sent again and again, within seconds."""
+    stream.settimeout(0.02)
+    end = time.monotonic() + 5.0
+    while time.monotonic() < end:
+        try:
+            stream.sendall(part)
+            if stream.recv(4096) == b"":
+                return True
+        except TimeoutError:
+            continue
+        except OSError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("part", [b"", b"\0"], ids=["silent", "one byte after the other"])
+def test_a_handshake_without_an_end_ends_in_time(tmp_path: Path, part: bytes) -> None:
+    with (
+        closing(ControlServer(tmp_path, handshake_timeout=0.3)) as server,
+        socket.create_connection((HOST, server.address.port)) as stranger,
+    ):
+        assert ends(stranger, part)
+
+
+def test_many_silent_connections_take_few_threads_and_delay_no_viewer(server: ControlServer) -> None:
+    before = threading.active_count()
+    with ExitStack() as strangers:
+        streams = [
+            strangers.enter_context(socket.create_connection((HOST, server.address.port), 5)) for _ in range(200)
+        ]
+        assert ends(streams[0])
+        with closing(watch(server)) as viewer:
+            send(viewer, {"do": "save"})
+            assert server.queue.get(timeout=5) == {"do": "save"}
+            wait_for(lambda: threading.active_count() - before <= 2 * control.MAX_HANDSHAKES + 1, "few threads")
+
+
+def test_viewers_stay_connected_beyond_the_time_of_a_handshake(tmp_path: Path) -> None:
+    with closing(ControlServer(tmp_path, handshake_timeout=0.2)) as server, closing(watch(server)) as viewer:
+        assert not viewer.poll(0.5)
+        send(viewer, {"do": "save"})
+        assert server.queue.get(timeout=5) == {"do": "save"}
+
+
+@pytest.mark.parametrize("part", [b"", b"\0"], ids=["silent", "one byte after the other"])
+def test_a_window_gives_up_on_a_stranger_that_listens_on_the_port_of_a_learner(part: bytes) -> None:
+    with socket.create_server((HOST, 0)) as listener:
+
+        def attack() -> None:
+            with listener.accept()[0] as peer:
+                ends(peer, part)
+
+        thread = threading.Thread(target=attack)
+        thread.start()
+        begin = time.monotonic()
+        with pytest.raises(control.CONNECTION_ERRORS):
+            connect(LearnerAddress(1, listener.getsockname()[1], "00" * 32), timeout=0.3)
+        assert time.monotonic() - begin < 5.0
+        thread.join()
+
+
+@pytest.mark.parametrize("message", [b"[1, 2]", b"[" * 60_000, b"\xff", b"{}" * 40_000])
+def test_a_message_that_is_not_an_object_ends_the_connection(message: bytes, server: ControlServer) -> None:
+    with closing(watch(server)) as viewer:
+        viewer.send_bytes(message)
         with pytest.raises((EOFError, OSError)):
             receive(viewer)
+        wait_for(lambda: not server.watched)
     assert server.queue.empty()
 
 
@@ -95,7 +161,7 @@ def test_only_the_user_can_read_the_address_which_is_removed_with_the_learner(tm
 
 
 def test_a_folder_has_one_learner_at_a_time(server: ControlServer, tmp_path: Path) -> None:
-    with pytest.raises(RacerError, match=f"learning already, in process {os.getpid()}"):
+    with pytest.raises(RacerError, match=f"training already, in process {os.getpid()}"):
         ControlServer(tmp_path)
     assert running_learner(tmp_path) == os.getpid()
     server.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from racer_env.engine import load_circuit
+from racer_env.engine import circuit_name, load_circuit
 from racer_viewer.agents import CHAMPION, load_agent, models_folder
 from racer_viewer.cli import main
 from racer_viewer.training.callbacks import RunLogCallback
@@ -56,7 +56,7 @@ def test_laps_and_sectors_know_their_circuit(tmp_path: Path) -> None:
         assert np.nanmax(sectors[:, 1:].sum(axis=1)) < 1.4 * bests[name]
     assert len(history.laps) == sum(len(history.laps_on(name)) for name in CIRCUITS)
     first = next(event for event in history.events if event.kind == "first lap")
-    assert first.text.endswith(tuple(f" on {name}" for name in CIRCUITS))
+    assert first.text.endswith(tuple(f" on {circuit_name(name)}" for name in CIRCUITS))
 
 
 def test_laps_of_evaluations_are_logged_if_no_episode_is_a_whole_lap(tmp_path: Path) -> None:

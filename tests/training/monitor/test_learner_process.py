@@ -16,9 +16,10 @@ from racer_env.errors import RacerError
 from racer_viewer.training import control
 from racer_viewer.training.control import connect
 from racer_viewer.training.run import Run
+from racer_viewer.training.run_folder import LEARNER_LOG_FILE
 from racer_viewer.training.run_lock import LearnerAddress, running_learner
 from racer_viewer.training.run_log_reader import load_history
-from racer_viewer.training.run_monitor import RunMonitor
+from racer_viewer.training.run_monitor import RunMonitor, discard_learner, prepare_learner
 from tests.processes import TIMEOUT, is_gone, wait_for
 from tests.training.monitor.learners import config, event_kinds, wait_until_learning
 
@@ -101,7 +102,7 @@ WATCHER = """
 import sys, time
 from pathlib import Path
 from racer_viewer.training.config import load_run_config
-from racer_viewer.training.run_monitor import RunMonitor
+from racer_viewer.training.run_monitor import RunMonitor, discard_learner, prepare_learner
 
 run = RunMonitor.start(load_run_config(Path(sys.argv[1])), Path(sys.argv[2]))
 while not len(run.history.steps):
@@ -136,6 +137,28 @@ def test_an_invalid_run_is_a_clear_problem_and_leaves_no_folder(tmp_path: Path) 
     assert "Traceback" not in run.problem
     assert not run.folder.exists()
     run.close()
+
+
+def test_a_prepared_process_learns_the_next_run(tmp_path: Path) -> None:
+    prepared = prepare_learner()
+    run = RunMonitor.start(config(), tmp_path, prepared)
+    assert run.pid == prepared.pid
+    wait_until_learning(run)
+    assert (run.folder / LEARNER_LOG_FILE).is_file()
+    run.stop(discard=True)
+    wait_for(lambda: run.state == "stopped")
+    wait_for(lambda: is_gone(prepared.pid))
+    assert not run.folder.exists()
+
+
+def test_a_run_needs_no_prepared_process_that_has_died(tmp_path: Path) -> None:
+    prepared = prepare_learner()
+    discard_learner(prepared)
+    assert is_gone(prepared.pid)
+    run = RunMonitor.start(config(), tmp_path, prepared)
+    assert run.pid != prepared.pid
+    run.close()
+    wait_for(lambda: not run.folder.exists())
 
 
 def test_a_window_that_closes_before_the_learner_listens_leaves_no_process(tmp_path: Path) -> None:
@@ -190,7 +213,7 @@ def test_a_suspended_learner_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
     try:
         wait_for(lambda: run.steps_per_second == 0.0)
         assert running_learner(run.folder) == pid
-        with pytest.raises(RacerError, match="learning already"):
+        with pytest.raises(RacerError, match="training already"):
             RunMonitor.continue_run(run.folder)
         late = RunMonitor.attach(run.folder)
         wait_for(lambda: len(late.history.events) > 0)

@@ -7,13 +7,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
-from stable_baselines3.common.logger import KVWriter
 
 from racer_viewer.agents import AgentError, load_agent
 from racer_viewer.training import policy_log, run_log
-from racer_viewer.training import sb3 as sb3_module
 from racer_viewer.training.config import RunConfig, parse_run_config
 from racer_viewer.training.learner import Callback
+from racer_viewer.training.metric_files import TableFile
 from racer_viewer.training.policy_log import PolicyLayout, PolicyLog
 from racer_viewer.training.run import Run
 from racer_viewer.training.run_log import RunLog
@@ -33,23 +32,28 @@ def config(**changes: object) -> RunConfig:
 
 
 class RecordedActions(Callback):
-    """Actions of the torch policy at the start of every rollout, by steps."""
+    """Actions at the start of every rollout, by steps: of the torch policy, or of a model that the learner saves."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self.actions: dict[int, np.ndarray] = {}
 
     def on_rollout_start(self) -> None:
         learner = self.learner
-        assert isinstance(learner, SB3Learner)
-        normalised = learner.env.normalize_obs(OBSERVATIONS)
-        self.actions[learner.steps] = learner.model.predict(normalised, deterministic=True)[0]
+        if isinstance(learner, SB3Learner):
+            normalised = learner.env.normalize_obs(OBSERVATIONS)
+            self.actions[learner.steps] = learner.model.predict(normalised, deterministic=True)[0]
+        else:
+            saved = learner.save(self._folder / "now.zip")
+            self.actions[learner.steps] = load_agent(saved).act(OBSERVATIONS)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"activation": "relu"},
+        {"engine": "sb3"},
+        {"engine": "sb3", "activation": "relu"},
+        {"engine": "native"},
         {
             "algo": "sac",
             "learning_starts": 64,
@@ -60,8 +64,8 @@ class RecordedActions(Callback):
         },
     ],
 )
-def test_a_logged_policy_acts_as_torch_did(changes: dict[str, Any], tmp_path: Path) -> None:
-    recorded = RecordedActions()
+def test_a_logged_policy_acts_as_it_did_in_training(changes: dict[str, Any], tmp_path: Path) -> None:
+    recorded = RecordedActions(tmp_path)
     outcome = Run(config(**changes), tmp_path).learn(callbacks=[recorded])
     run = RunMonitor.attach(outcome.folder)
     assert run.state == "finished"
@@ -130,25 +134,14 @@ def open_full_disk() -> BinaryIO:
     return Path("/dev/full").open("wb", buffering=0)
 
 
-class FullDiskWriter(KVWriter):
-    """A metrics writer on a full disk."""
-
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    def close(self) -> None:
-        self.write({}, {})
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full disk")
 def test_a_full_disk_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_log, "open_for_appending", lambda path: open_full_disk())
-    real = sb3_module.make_output_format
 
-    def make_writer(kind: str, folder: str, suffix: str) -> Any:
-        return FullDiskWriter() if kind == "csv" else real(kind, folder, suffix)
+    def write(file: TableFile, values: dict[str, float], steps: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(sb3_module, "make_output_format", make_writer)
+    monkeypatch.setattr(TableFile, "write", write)
     problems: list[str] = []
     outcome = Run(config(), tmp_path).learn(on_problem=problems.append)
     assert outcome.finished

@@ -218,3 +218,56 @@ def test_every_line_is_strict_json(tmp_path: Path) -> None:
 
     lines = (tmp_path / "live.jsonl").read_text().splitlines()
     assert {json.loads(line, parse_constant=refuse)["what"] for line in lines} == {"laps", "update"}
+
+
+def test_a_damaged_line_changes_nothing_and_is_counted(tmp_path: Path) -> None:
+    log = RunLog(tmp_path)
+    log.update({"a": 1.0}, 1)
+    log.close()
+    with (tmp_path / "live.jsonl").open("ab") as file:
+        for line in ('"seconds":null,"values":{}', '"seconds":1,"values":{"a":2,"b":"x"}', '"values":{"b":1}'):
+            file.write(f'{{"what":"update","steps":9,{line}}}\n'.encode())
+    history = load_history(tmp_path)
+    assert history.damaged == 3
+    assert history.steps.tolist() == [1.0]
+    assert len(history.seconds) == 1
+    assert set(history.values) == {"a", "time/steps_per_second"}
+    assert all(len(column) == 1 for column in history.values.values())
+
+
+def test_a_log_of_any_content_takes_little_memory(tmp_path: Path) -> None:
+    names = "".join(f',"{number}":0' for number in range(510))
+    lines = (f'{{"what":"update","steps":{step},"seconds":0,"values":{{"a":1{names}}}}}' for step in range(500))
+    path = tmp_path / "live.jsonl"
+    path.write_text("\n".join([*lines, '{"what":"update","steps":600,"seconds":0,"values":{"x":1,"y":2}}', ""]))
+    history = load_history(tmp_path)
+    assert (len(history.values), len(history.steps), history.damaged) == (511, 500, 1)
+    path.write_bytes(b"x" * (40 * 2**20) + b"\n")
+    reader = RunLogReader(tmp_path)
+    while reader.advance():
+        pass
+    assert reader.history.damaged == 1
+
+
+def test_an_update_that_is_replaced_does_not_change_a_history_that_was_read_before(tmp_path: Path) -> None:
+    log, reader = RunLog(tmp_path), RunLogReader(tmp_path)
+    log.update({"a": 1.0}, 5)
+    before = reader.read_all()
+    log.update({"a": 2.0, "b": 3.0}, 5)
+    log.update({"a": 4.0}, 5)
+    log.update({"a": 6.0}, 7)
+    after = reader.read_all()
+    assert before.values["a"].tolist() == [1.0]
+    assert after.values["a"].tolist() == [4.0, 6.0]
+    np.testing.assert_array_equal(after.values["b"], [3.0, np.nan])
+
+
+def test_laps_with_and_without_a_circuit_stand_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "live.jsonl").write_text(
+        '{"what":"laps","laps":[[50,9.5],[60,9.0,1]],"sectors":[[50,3.0,null,3.5,2],[60,1,2,3]]}\n'
+    )
+    history = load_history(tmp_path)
+    assert history.laps.tolist() == [[50, 9.5], [60, 9.0]]
+    assert history.lap_circuits.tolist() == [-1.0, 1.0]
+    np.testing.assert_array_equal(history.sectors, [[50, 3.0, np.nan, 3.5], [60, 1, 2, 3]])
+    assert history.sector_circuits.tolist() == [2.0, -1.0]

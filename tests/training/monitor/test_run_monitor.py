@@ -107,7 +107,7 @@ def test_a_checkpoint_is_saved_on_request(run: RunMonitor) -> None:
 
 
 def test_there_is_one_learner_at_a_time(run: RunMonitor) -> None:
-    with pytest.raises(RacerError, match="learning already"):
+    with pytest.raises(RacerError, match="training already"):
         RunMonitor.continue_run(run.folder)
     with pytest.raises(RacerError, match="exists already"):
         RunMonitor.start(run.config, run.folder.parent)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from racer_viewer.optional import RAY
 from racer_viewer.training.config import RunConfig, parse_run_config
-from racer_viewer.training.ray.cluster import check_ray
 from racer_viewer.training.ray.settings import RaySettings
 
 TINY = {
@@ -35,7 +35,7 @@ def make_ray_run(
     **changes: object,
 ) -> Any:
     """Create a small run on a local Ray, with its folder."""
-    check_ray()
+    RAY.require()
     from racer_viewer.training.ray.learner import ray_run
 
     settings = RaySettings(runners=runners)

@@ -70,7 +70,7 @@ def test_schedules_and_checkpoints_are_those_of_stable_baselines(tmp_path: Path)
     curves = []
     for name, run in (
         ("ray", make_ray_run(tmp_path, name="ray", **rates, **often)),
-        ("sb3", Run(tiny(name="sb3", **rates, **often), tmp_path)),
+        ("sb3", Run(tiny(name="sb3", engine="sb3", **rates, **often), tmp_path)),
     ):
         run.learn()
         curves.append(load_history(tmp_path / name))

@@ -106,14 +106,3 @@ def test_without_ray_one_line_says_how_to_get_it(
     (line,) = capsys.readouterr().err.splitlines()
     assert "python run.py --with ray" in line
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is here")
-def test_the_packaged_app_does_not_suggest_pip(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.frozen", True, raising=False)
-    assert main(["tune"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "get the source" in line
-    assert "pip" not in line

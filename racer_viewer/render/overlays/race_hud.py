@@ -1,0 +1,144 @@
+"""Signs over a race at the top of the picture: position, delta bar, invalid lap, wrong way and penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pygame
+
+from racer_env.engine import TICKS_PER_SECOND
+from racer_viewer.snapshot import Snapshot
+from racer_viewer.timing import signed
+from racer_viewer.translation import _
+from racer_viewer.ui.theme import CORNER, TEXT, TEXT_LARGE, Colour, Theme
+
+TOP, GAP = 12, 6
+"""Distance from the top of the picture, and between two signs, at scale 1 [px]."""
+BAR_WIDTH, BAR_HEIGHT = 230, 12
+"""Size of the delta bar at scale 1 [px]."""
+BAR_RANGE = 1.0
+"""Delta at which the bar is full [s]."""
+BLINK_TICKS = 20
+"""Time for which the wrong-way sign is bright, and then dark [ticks]."""
+MAX_BOARDS = 32
+"""Maximum number of cached pictures of signs."""
+
+
+class RaceHud:
+    """Signs of the followed car, one below the other; `bottom` is where the last one ends [px].
+
+    laps: laps of the race; 0 for no limit.
+    """
+
+    def __init__(self, laps: int) -> None:
+        self._laps = laps
+        self.bottom = 0
+        self.signs: list[pygame.Rect] = []
+        """Areas of the signs drawn last [px]."""
+        self._boards: dict[tuple[object, ...], pygame.Surface] = {}
+        """Pictures of signs by theme and content; building one takes longer than drawing it."""
+
+    def draw(self, surface: pygame.Surface, theme: Theme, snapshot: Snapshot, held: int = 0, top: int = 0) -> None:
+        """Draw the signs below `top` [px]; `held` is the remaining time of a penalty [ticks]."""
+        self.signs, timing = [], snapshot.timing
+        self.bottom = top + theme.px(TOP)
+        if timing is None:
+            return
+        self._draw_position(surface, theme, snapshot)
+        if timing.ghost_delta is not None:
+            self._draw_delta(surface, theme, timing.ghost_delta / TICKS_PER_SECOND)
+        if snapshot.wrong_way:
+            dark = int(snapshot.car["step_count"]) // BLINK_TICKS % 2
+            self._draw_sign(surface, theme, _("WRONG WAY"), TEXT_LARGE, theme.palette.bad, bool(dark))
+        if held:
+            text = _("Back on the road in {seconds:.1f} s").format(seconds=held / TICKS_PER_SECOND)
+            self._draw_sign(surface, theme, text, TEXT, theme.palette.accent)
+        elif timing.fault:
+            self._draw_sign(
+                surface, theme, _("Lap invalid: {fault}").format(fault=timing.fault), TEXT, theme.palette.bad
+            )
+
+    def _draw_position(self, surface: pygame.Surface, theme: Theme, snapshot: Snapshot) -> None:
+        """Draw the position in the race and the lap, as far as there are any."""
+        assert snapshot.timing is not None
+        words: list[tuple[str, int, Colour]] = []
+        if snapshot.places:
+            words.append((f"P{snapshot.places[snapshot.focus]}", TEXT_LARGE, theme.palette.text))
+            words.append((_("of {count}").format(count=len(snapshot.places)), TEXT, theme.palette.faint))
+        if self._laps:
+            lap = min(snapshot.timing.lap, self._laps)
+            words.append((("  " if words else "") + _("Lap {lap}").format(lap=lap), TEXT_LARGE, theme.palette.text))
+            words.append((_("of {laps}").format(laps=self._laps), TEXT, theme.palette.faint))
+        if words:
+            self._draw_words(surface, theme, words)
+
+    def _draw_delta(self, surface: pygame.Surface, theme: Theme, delta: float) -> None:
+        """Draw a bar that grows to the left while the car is ahead of the ghost, else to the right."""
+        colour = theme.palette.good if delta <= 0.0 else theme.palette.bad
+        width, height = theme.px(BAR_WIDTH), theme.px(BAR_HEIGHT)
+        groove = pygame.Rect(theme.px(8), theme.px(6), width, height)
+        place = self._place(surface, theme, self._board(theme, ("delta",), lambda: _delta_board(theme, groove)))
+        reach = round(min(1.0, abs(delta) / BAR_RANGE) * width / 2)
+        groove.move_ip(place.topleft)
+        filled = pygame.Rect(groove.centerx - (reach if delta <= 0.0 else 0), groove.y, reach, height)
+        pygame.draw.rect(surface, colour, filled, border_radius=theme.px(3))
+        pygame.draw.rect(
+            surface, theme.palette.text, (groove.centerx - theme.px(1), groove.y - 2, theme.px(2), height + 4)
+        )
+        number = theme.text(signed(delta), TEXT, colour)
+        surface.blit(number, number.get_rect(midtop=(place.centerx, groove.bottom + theme.px(4))))
+
+    def _draw_sign(
+        self, surface: pygame.Surface, theme: Theme, text: str, size: int, colour: Colour, inverted: bool = False
+    ) -> None:
+        ground, ink = (colour, theme.palette.on_accent) if not inverted else (theme.palette.on_accent, colour)
+        room = surface.get_width() // 2
+        key = text, size, ground, room
+        self._place(surface, theme, self._board(theme, key, lambda: _sign_board(theme, text, size, ground, ink, room)))
+
+    def _draw_words(self, surface: pygame.Surface, theme: Theme, words: list[tuple[str, int, Colour]]) -> None:
+        """Draw words of different sizes on one baseline."""
+        self._place(surface, theme, self._board(theme, tuple(words), lambda: _word_board(theme, words)))
+
+    def _board(self, theme: Theme, content: tuple[object, ...], make: Callable[[], pygame.Surface]) -> pygame.Surface:
+        """Return the picture of a sign from the cache, or make it."""
+        key = theme.scale, theme.palette, *content
+        if key not in self._boards:
+            if len(self._boards) >= MAX_BOARDS:
+                self._boards.clear()
+            self._boards[key] = make()
+        return self._boards[key]
+
+    def _place(self, surface: pygame.Surface, theme: Theme, board: pygame.Surface) -> pygame.Rect:
+        place = board.get_rect(midtop=(surface.get_width() // 2, self.bottom))
+        surface.blit(board, place)
+        self.signs.append(place)
+        self.bottom = place.bottom + theme.px(GAP)
+        return place
+
+
+def _delta_board(theme: Theme, groove: pygame.Rect) -> pygame.Surface:
+    """Return the background of the delta bar, with space for a number below."""
+    board = theme.panel(groove.width + theme.px(16), groove.height + theme.line_height() + theme.px(14))
+    pygame.draw.rect(board, theme.palette.line, groove, border_radius=groove.height // 2)
+    return board
+
+
+def _sign_board(theme: Theme, text: str, size: int, ground: Colour, ink: Colour, room: int) -> pygame.Surface:
+    line = theme.text(theme.truncate(text, room, size), size, ink)
+    board = pygame.Surface((line.get_width() + theme.px(28), line.get_height() + theme.px(14)), pygame.SRCALPHA, 32)
+    pygame.draw.rect(board, ground, board.get_rect(), border_radius=theme.px(CORNER))
+    board.blit(line, line.get_rect(center=board.get_rect().center))
+    return board
+
+
+def _word_board(theme: Theme, words: list[tuple[str, int, Colour]]) -> pygame.Surface:
+    lines = [theme.text(text, size, colour) for text, size, colour in words]
+    gap, baseline = theme.px(8), max(theme.font(size).get_ascent() for _text, size, _colour in words)
+    width = sum(line.get_width() for line in lines) + gap * (len(lines) - 1)
+    board = theme.panel(width + theme.px(28), max(line.get_height() for line in lines) + theme.px(8))
+    x = theme.px(14)
+    for line, (_text, size, _colour) in zip(lines, words, strict=True):
+        board.blit(line, (x, theme.px(5) + baseline - theme.font(size).get_ascent()))
+        x += line.get_width() + gap
+    return board

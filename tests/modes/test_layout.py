@@ -1,0 +1,249 @@
+"""Layout of every screen at five sizes and five interface scales: nothing covers anything, and no text is cut."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from racer_viewer.agents import CHAMPION
+from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
+from racer_viewer.modes.episodes import EpisodesScreen
+from racer_viewer.modes.file_browser import FileBrowser
+from racer_viewer.modes.film_screen import FilmScreen
+from racer_viewer.modes.help import HelpScreen
+from racer_viewer.modes.play import PlayScreen, open_play
+from racer_viewer.modes.replay_lists import RecordsScreen, ReplaysScreen
+from racer_viewer.modes.replay_screen import ReplayScreen
+from racer_viewer.modes.results import ResultsScreen
+from racer_viewer.modes.screen import MessageScreen, Screen
+from racer_viewer.modes.settings_screen import KeysScreen, NameScreen, SettingsScreen
+from racer_viewer.modes.train.panels import TrainLayout
+from racer_viewer.modes.train.runs import RunsScreen
+from racer_viewer.modes.train.screen import TrainScreen
+from racer_viewer.modes.train.setup import TrainSetupScreen, open_run
+from racer_viewer.modes.waiting import WaitingScreen
+from racer_viewer.modes.watch import WatchScreen, open_watch
+from racer_viewer.replays import trace_replay
+from racer_viewer.ui.intents import OVERLAY_COMMANDS
+from racer_viewer.ui.theme import Theme
+from tests.modes.drawn import noted
+from tests.modes.person import Person
+from tests.modes.run_folders import make_run
+from tests.replays.replay_drives import ring_run
+
+SIZES = ((960, 540), (1280, 720), (1920, 1080), (2560, 1440), (3840, 2160))
+SCALES = (0.8, 1.0, 1.25, 1.5, 2.0)
+USUAL = (((960, 540), 1.0), ((960, 540), 2.0), ((1280, 720), 1.0), ((1920, 1080), 1.5))
+"""Sizes and scales of the usual tests; the slow ones have all."""
+EVERYTHING = tuple(command.value for command in OVERLAY_COMMANDS)
+NAMES = re.compile(r"champion|opponent|a-run-with-a-long-name|a-folder-with|bundled: ")
+"""Names that people have chosen, which may be shortened."""
+TOAST = "Saved as a file with a long name in a folder whose name is long too: /home/somebody/racer/replays/lap.racer"
+
+
+def simple(screen: type[Screen]) -> Callable[[Person], None]:
+    return lambda person: person.app.context.push(screen(person.app.context))  # type: ignore[call-arg]
+
+
+def play(person: Person) -> None:
+    """Race seven cars with everything shown."""
+    app = person.app.context
+    app.change(play_overlays=EVERYTHING)
+    open_play(app, "track-06", [(f"opponent {number}", Path(CHAMPION)) for number in range(7)], 3)
+    screen = person.until_top(PlayScreen)
+    person.ticks(screen.countdown + 200)
+    screen.view.show_keys()
+
+
+def countdown(person: Person) -> None:
+    play(person)
+    person.top(PlayScreen).restart()
+    person.ticks(10)
+
+
+def paused(person: Person) -> None:
+    play(person)
+    person.press("escape")
+
+
+def results(person: Person) -> None:
+    play(person)
+    screen = person.top(PlayScreen)
+    screen.finish()
+    person.top(ResultsScreen)
+
+
+def watch(person: Person) -> None:
+    app = person.app.context
+    app.change(overlays=(*EVERYTHING, "episodes"))
+    open_watch(app, [Path(CHAMPION)] * 8, "track-06")
+    screen = person.until_top(WatchScreen)
+    person.ticks(150)
+    screen.next_episode()
+    person.ticks(60)
+    screen.view.show_keys()
+
+
+def watch_menu(person: Person) -> None:
+    watch(person)
+    person.press("escape")
+
+
+def recorded(person: Person) -> None:
+    watch(person)
+    person.press("f10")
+    person.frames(3)
+
+
+def filmed(person: Person) -> None:
+    recorded(person)
+    person.press("f10")
+    person.until_top(FilmScreen)
+
+
+def waiting(person: Person) -> None:
+    app = person.app.context
+    app.push(WaitingScreen(app, "Connecting to a server with a long address", lambda: False, lambda: None, delay=0))
+    person.ticks(60)
+
+
+def episodes(person: Person) -> None:
+    watch(person)
+    screen = person.top(WatchScreen)
+    person.app.context.push(EpisodesScreen(person.app.context, screen.all_episodes()))
+
+
+def replay(person: Person) -> None:
+    app = person.app.context
+    app.change(overlays=EVERYTHING)
+    traces = [trace_replay(ring_run(throttle=throttle)) for throttle in (1.0, 0.8)]
+    app.push(ReplayScreen(app, traces))
+    person.ticks(90)
+    person.top(ReplayScreen).view.show_keys()
+
+
+def train(person: Person) -> None:
+    app = person.app.context
+    app.change(overlays=EVERYTHING)
+    open_run(app, make_run(person.data, "mine"))
+    person.until_top(TrainScreen)
+    person.frames(5)
+    person.top(TrainScreen).view.show_keys()
+
+
+def curves(person: Person) -> None:
+    train(person)
+    person.top(TrainScreen).layout = TrainLayout.CURVES
+
+
+def train_menu(person: Person) -> None:
+    train(person)
+    person.press("escape")
+
+
+def runs(person: Person) -> None:
+    for name in ("good", "a-run-with-a-long-name-to-be-shown"):
+        make_run(person.data, name)
+    app = person.app.context
+    screen = RunsScreen(app)
+    app.push(screen)
+    person.until(lambda: not screen.reading, "the list")
+
+
+def explained(person: Person) -> None:
+    watch(person)
+    person.write("?")
+
+
+def tour(person: Person, part: int) -> None:
+    """Begin a part of the guided tour, with its hint."""
+    app = person.app.context
+    app.change(tour="skipped", tour_part=part)
+    app.push(HelpScreen(app))
+    person.choose("Guided tour")
+    person.until(lambda: app.layer is not None, "the tour")
+    person.ticks(240)
+
+
+def browser(person: Person) -> None:
+    app, folder = person.app.context, person.data / "a-folder-with-many-files-in-it"
+    folder.mkdir()
+    for number in range(20):
+        (folder / f"opponent {number}.racer").touch()
+    app.browsed = folder
+    app.push(FileBrowser(app, "Open a replay", (".racer",), lambda path: None))
+
+
+def question(person: Person) -> None:
+    text = "Eight drivers wait for the lights to go out.\nEverything that you have saved is safe. " * 3
+    person.app.context.push(MessageScreen(person.app.context, "A question", text))
+
+
+SCREENS: dict[str, Callable[[Person], None]] = {
+    "menu": lambda person: None,
+    "play": play,
+    "countdown": countdown,
+    "pause": paused,
+    "results": results,
+    "watch": watch,
+    "watch menu": watch_menu,
+    "recording": recorded,
+    "film": filmed,
+    "waiting": waiting,
+    "explanations": explained,
+    "episodes": episodes,
+    "replay": replay,
+    "train": train,
+    "curves": curves,
+    "train menu": train_menu,
+    "train setup": simple(TrainSetupScreen),
+    "runs": runs,
+    "play setup": simple(PlaySetupScreen),
+    "opponents": simple(OpponentsScreen),
+    "watch setup": simple(WatchSetupScreen),
+    "records": simple(RecordsScreen),
+    "replays": simple(ReplaysScreen),
+    "settings": simple(SettingsScreen),
+    "keys": simple(KeysScreen),
+    "name": simple(NameScreen),
+    "help": simple(HelpScreen),
+    "tour, driving": partial(tour, part=0),
+    "tour, watching": partial(tour, part=1),
+    "browser": browser,
+    "message": question,
+}
+
+
+def problems(person: Person, patch: pytest.MonkeyPatch, size: tuple[int, int], scale: float) -> list[str]:
+    """Return what is wrong with the screen on top, without and with a notice."""
+    app, found = person.app.context, []
+    app.change(ui_scale=scale)
+    for notice in ("", TOAST):
+        app.theme = Theme(0.1)  # so that everything is drawn anew
+        app.notify(notice)
+        app.notice_ticks = 200 if notice else 0
+        with noted(patch, size) as frame:
+            for _ in range(3):
+                frame.parts.clear()
+                frame.problems.clear()
+                person.app.draw(1.0)
+            found += [*frame.problems, *(each for each in frame.shortened if not NAMES.search(each))]
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_nothing_covers_anything_in_usual_windows(person: Person, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    SCREENS[name](person)
+    found = {case: problems(person, monkeypatch, *case) for case in USUAL}
+    assert not any(found.values()), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCREENS)
+def test_nothing_covers_anything_at_any_size(person: Person, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    SCREENS[name](person)
+    found = {case: problems(person, monkeypatch, *case) for case in product(SIZES, SCALES)}
+    assert not any(found.values()), found

@@ -168,9 +168,17 @@ def test_a_bundled_circuit_is_built_before_the_random_ones_of_other_clients(star
         begin = time.monotonic()
         modest.reset(trackId="track-03")
         assert time.monotonic() - begin < 2 * MAX_SECONDS
-        others[-1].socket.settimeout(0.0)
-        with pytest.raises(BlockingIOError):
-            others[-1].socket.recv()
+        # The server may read any of them first, and builds one circuit at a time.
+        assert sum(has_reply(client) for client in others) < len(others) / 2
+
+
+def has_reply(client: PlainClient) -> bool:
+    client.socket.settimeout(0.0)
+    try:
+        client.socket.recv()
+    except BlockingIOError:
+        return False
+    return True
 
 
 def test_each_host_gets_a_circuit_in_turn() -> None:

@@ -35,7 +35,17 @@ from racer_viewer.ui.display import (
     use_language,
     use_renderer,
 )
-from racer_viewer.ui.intents import IDLE, CloseWindow, Command, FileDrop, Intent, TextInput
+from racer_viewer.ui.intents import (
+    IDLE,
+    CloseWindow,
+    Command,
+    FileDrop,
+    Intent,
+    MouseMove,
+    RightClick,
+    RightDrag,
+    TextInput,
+)
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.paint import draw_notice
 from racer_viewer.ui.theme import Theme
@@ -207,6 +217,8 @@ class App:
 
     def _handle(self, intent: Intent) -> None:
         context = self.context
+        if context.top is None or not context.top.uses_right_button:
+            intent = _without_right_button(intent)
         if isinstance(intent, CloseWindow):
             context.ask_to_quit()
         elif context.top is not None and context.top.typing:
@@ -296,6 +308,13 @@ class App:
             from racer_env.errors import os_reason
 
             self.context.notify(_("Screenshot not saved: {reason}").format(reason=os_reason(error)))
+
+
+def _without_right_button(intent: Intent) -> Intent:
+    """Return the intent for a screen that does not use the right mouse button: a click there goes back."""
+    if isinstance(intent, RightClick):
+        return Command.BACK
+    return MouseMove(intent.x, intent.y) if isinstance(intent, RightDrag) else intent
 
 
 def show_crash(context: AppContext, error: Exception) -> None:

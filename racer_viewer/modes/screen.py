@@ -61,6 +61,8 @@ class Screen:
 
     typing = False
     """True while keys are text, so that they give no commands."""
+    uses_right_button = False
+    """True if the screen handles clicks and drags with the right mouse button; otherwise a click there goes back."""
     is_main_menu = False
     """True for the screen that `AppContext.pop_to_menu` returns to."""
     return_label = ""

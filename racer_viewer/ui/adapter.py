@@ -17,8 +17,11 @@ from racer_viewer.ui.intents import (
     FileDrop,
     Intent,
     KeyPress,
+    Modifiers,
     MouseMove,
     Release,
+    RightClick,
+    RightDrag,
     Scroll,
     TextInput,
 )
@@ -32,6 +35,9 @@ REPEAT_DELAY, REPEAT_INTERVAL = 0.4, 0.06
 DIRECTIONS = (Command.UP, Command.DOWN, Command.LEFT, Command.RIGHT)
 AXIS_RANGE = 32768.0
 """Full scale of an axis value of a game controller."""
+
+_SHIFT_KEYS = {"left shift", "right shift"}
+_CTRL_KEYS = {"left ctrl", "right ctrl", "left meta", "right meta"}
 
 _BUTTONS = {
     pygame.CONTROLLER_BUTTON_A: Command.ACCEPT,
@@ -123,18 +129,16 @@ class InputAdapter:
             self._keys.discard(pygame.key.name(event.key))
             self._let_go(pygame.key.name(event.key))
         elif event.type == pygame.MOUSEMOTION:
-            if event.buttons[0] or event.buttons[1]:
-                dx, dy = (pixels / self.reduction for pixels in event.rel)
-                return [Drag(dx, dy, *self._in_picture(event.pos))]
-            return [MouseMove(*self._in_picture(event.pos))]
+            return [self._motion(event)]
         elif event.type == pygame.MOUSEBUTTONDOWN and event.button == pygame.BUTTON_LEFT:
-            return [Click(*self._in_picture(event.pos))]
+            return [Click(*self._in_picture(event.pos), self._modifiers)]
         elif event.type == pygame.MOUSEBUTTONUP and event.button == pygame.BUTTON_LEFT:
             return [Release(*self._in_picture(event.pos))]
         elif event.type == pygame.MOUSEBUTTONDOWN and event.button == pygame.BUTTON_RIGHT:
-            return [Command.BACK]
+            return [RightClick(*self._in_picture(event.pos))]
         elif event.type == pygame.MOUSEWHEEL:
-            return [Scroll(event.precise_y or event.y, *self._in_picture(pygame.mouse.get_pos()))]
+            place = self._in_picture(pygame.mouse.get_pos())
+            return [Scroll(event.precise_y or event.y, *place, self._modifiers)]
         elif event.type == pygame.TEXTINPUT:
             return [TextInput(event.text)]
         elif event.type == pygame.DROPFILE:
@@ -147,16 +151,31 @@ class InputAdapter:
             return self._pad_intents(event)
         return []
 
+    def _motion(self, event: pygame.event.Event) -> Intent:
+        """Return the intent of a mouse movement, by the button that is held."""
+        (dx, dy), place = (pixels / self.reduction for pixels in event.rel), self._in_picture(event.pos)
+        left, middle, right = event.buttons[:3]
+        if left or middle:
+            return Drag(dx, dy, *place, middle=not left, modifiers=self._modifiers)
+        return RightDrag(dx, dy, *place) if right else MouseMove(*place)
+
+    @property
+    def _modifiers(self) -> Modifiers:
+        """Modifier keys that are held now."""
+        shift, ctrl = (bool(self._keys & names) for names in (_SHIFT_KEYS, _CTRL_KEYS))
+        return Modifiers(shift, ctrl, "space" in self._keys)
+
     def _in_picture(self, pixels: tuple[int, int]) -> tuple[int, int]:
         """Convert pixels of the window to pixels of the picture."""
         return round(pixels[0] / self.reduction), round(pixels[1] / self.reduction)
 
     def _key_down(self, key: str) -> list[Intent]:
+        press = KeyPress(key, self._modifiers)
         self._keys.add(key)
         self._analogue = self.gamepad = False
         commands = commands_for(self.bindings, key)
         self._hold(key, commands)
-        return [KeyPress(key), *commands]
+        return [press, *commands]
 
     def _hold(self, key: object, commands: Iterable[Command]) -> None:
         """Remember the direction that a key, button or axis gives while it is held."""

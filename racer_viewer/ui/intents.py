@@ -73,6 +73,18 @@ OVERLAY_COMMANDS = (
 
 
 @dataclass(frozen=True)
+class Modifiers:
+    """Keys held while another key or the mouse is used; `ctrl` is also the command key of a Mac."""
+
+    shift: bool = False
+    ctrl: bool = False
+    space: bool = False
+
+
+NO_MODIFIERS = Modifiers()
+
+
+@dataclass(frozen=True)
 class MouseMove:
     """A move of the mouse to a position [px] with no button held."""
 
@@ -86,6 +98,7 @@ class Click:
 
     x: int
     y: int
+    modifiers: Modifiers = NO_MODIFIERS
 
 
 @dataclass(frozen=True)
@@ -98,7 +111,27 @@ class Release:
 
 @dataclass(frozen=True)
 class Drag:
-    """A move of the mouse by (dx, dy) to (x, y) with a button held [px]."""
+    """A move of the mouse by (dx, dy) to (x, y) with the left or, if `middle`, only the middle button held [px]."""
+
+    dx: float
+    dy: float
+    x: int
+    y: int
+    middle: bool = False
+    modifiers: Modifiers = NO_MODIFIERS
+
+
+@dataclass(frozen=True)
+class RightClick:
+    """A press of the right mouse button at a position [px]; for most screens the window makes it BACK."""
+
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class RightDrag:
+    """A move of the mouse by (dx, dy) to (x, y) with only the right button held [px]; for most screens a MouseMove."""
 
     dx: float
     dy: float
@@ -113,13 +146,15 @@ class Scroll:
     steps: float
     x: int
     y: int
+    modifiers: Modifiers = NO_MODIFIERS
 
 
 @dataclass(frozen=True)
 class KeyPress:
-    """A key by its name, before bindings are applied; used to type and to choose keys."""
+    """A key by its name, before bindings are applied; used to type, to choose keys and for keys of one screen."""
 
     key: str
+    modifiers: Modifiers = NO_MODIFIERS
 
 
 @dataclass(frozen=True)
@@ -141,7 +176,20 @@ class CloseWindow:
     """A request to close the window."""
 
 
-Intent = Command | MouseMove | Click | Release | Drag | Scroll | KeyPress | TextInput | FileDrop | CloseWindow
+Intent = (
+    Command
+    | MouseMove
+    | Click
+    | Release
+    | Drag
+    | RightClick
+    | RightDrag
+    | Scroll
+    | KeyPress
+    | TextInput
+    | FileDrop
+    | CloseWindow
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,20 @@ import pytest
 
 from racer_viewer.ui.adapter import InputAdapter
 from racer_viewer.ui.bindings import BINDING_LABELS, DEFAULT_BINDINGS, FIXED_BINDINGS, rebind
-from racer_viewer.ui.intents import Click, CloseWindow, Command, Controls, Drag, FileDrop, Intent, KeyPress, MouseMove
+from racer_viewer.ui.intents import (
+    Click,
+    CloseWindow,
+    Command,
+    Controls,
+    Drag,
+    FileDrop,
+    Intent,
+    KeyPress,
+    Modifiers,
+    MouseMove,
+    RightClick,
+    RightDrag,
+)
 
 
 def event(kind: int, **values: object) -> pygame.event.Event:
@@ -87,7 +100,23 @@ def test_the_mouse_points_clicks_drags_and_goes_back() -> None:
     assert adapter.intents([event(pygame.MOUSEMOTION, pos=(3, 4), rel=(1, 1), buttons=(0, 0, 0))]) == [MouseMove(3, 4)]
     assert adapter.intents([event(pygame.MOUSEMOTION, pos=(3, 4), rel=(1, 2), buttons=(1, 0, 0))]) == [Drag(1, 2, 3, 4)]
     assert adapter.intents([event(pygame.MOUSEBUTTONDOWN, pos=(3, 4), button=1)]) == [Click(3, 4)]
-    assert adapter.intents([event(pygame.MOUSEBUTTONDOWN, pos=(3, 4), button=3)]) == [Command.BACK]
+    assert adapter.intents([event(pygame.MOUSEBUTTONDOWN, pos=(3, 4), button=3)]) == [RightClick(3, 4)]
+    motion = event(pygame.MOUSEMOTION, pos=(3, 4), rel=(1, 2), buttons=(0, 0, 1))
+    assert adapter.intents([motion]) == [RightDrag(1, 2, 3, 4)]
+    motion = event(pygame.MOUSEMOTION, pos=(3, 4), rel=(1, 2), buttons=(0, 1, 0))
+    assert adapter.intents([motion]) == [Drag(1, 2, 3, 4, middle=True)]
+
+
+def test_keys_held_with_the_mouse_or_another_key_are_known() -> None:
+    adapter = InputAdapter()
+    adapter.intents([key("left ctrl")])
+    assert adapter.intents([key("z")]) == [KeyPress("z", Modifiers(ctrl=True))]
+    adapter.intents([key("left ctrl", pygame.KEYUP), key("right shift")])
+    assert adapter.intents([event(pygame.MOUSEBUTTONDOWN, pos=(3, 4), button=1)]) == [
+        Click(3, 4, Modifiers(shift=True))
+    ]
+    adapter.intents([key("right shift", pygame.KEYUP)])
+    assert adapter.intents([key("z")]) == [KeyPress("z")]
 
 
 def test_files_and_the_window_itself() -> None:

@@ -31,6 +31,7 @@ class Fleet(NamedTuple):
 
     order: rows of the cars, sorted by track. ends: end of each track's cars in `order`.
     draws: range from which a new episode draws its track; empty if cars keep their track.
+    next_tracks: track of a new episode, by the number drawn, or by the track before if cars keep their track.
     """
 
     joined: JoinedTables
@@ -41,6 +42,7 @@ class Fleet(NamedTuple):
     order: NDArray[np.int64]
     ends: NDArray[np.int64]
     draws: NDArray[np.float64]
+    next_tracks: NDArray[np.int64]
 
 
 def join_tables(tracks: Sequence[TrackTables]) -> JoinedTables:
@@ -118,4 +120,5 @@ def restart(fleet: Compiled, row: Compiled) -> None:
     car = fleet.cars[row[0]]
     if len(fleet.draws):
         car.track = int(draw(car, fleet.draws))
+    car.track = fleet.next_tracks[car.track]
     start_cars(tables_of(fleet.joined, car.track), fleet.ranges, fleet.cars, fleet.observations, row)

@@ -124,6 +124,13 @@ class Simulation:
         self.auto_reset = auto_reset
         self.redraw = redraw
         self._tables = [each.tables for each in self.tracks] if tables is None else [tables]
+        self._drawn = len(self.tracks) if redraw and len(self.tracks) > 1 else 0
+        """Number of tracks of which an episode draws one; 0 if cars keep their track."""
+        self._current = np.arange(len(self.tracks))
+        """Index of the track that replaced each one of the beginning, or its own."""
+        self._successors = np.arange(len(self.tracks))
+        """Track of a car's next episode by its track, if it keeps its track; another one if that was exchanged."""
+        self._exchanged = False
         self._cars = np.zeros(num_cars, CAR)
         self.cars: Cars = self._cars.view(np.recarray)
         """State columns by name, as `cars.x` or `cars["x"]`. A position written here is used from the next step on."""
@@ -169,6 +176,25 @@ class Simulation:
         self.config = parse_config(config)
         self._rules = self.config.table()
         self._plan_calls()
+
+    def exchange_track(self, number: int, track: Track) -> int:
+        """Start the episodes on a track that would start on another one; return its index. Running episodes go on.
+
+        The new track takes the index of one that is no longer needed, or one more.
+        number: index of the other track in the tracks of the beginning, also if it was exchanged before.
+        """
+        before = int(self._current[number])
+        needed = {*np.delete(self._current, number).tolist(), *self._cars["track"].tolist()}
+        new = next((each for each in range(len(self.tracks)) if each not in needed), len(self.tracks))
+        self.tracks = (*self.tracks[:new], track, *self.tracks[new + 1 :])
+        self._tables[new : new + 1] = [track.tables]
+        self._current[number] = new
+        self._successors = np.append(self._successors, new)[: len(self.tracks)]
+        self._successors[self._successors == before] = new
+        self._successors[new] = new
+        self._exchanged, self._joined = True, None
+        self._plan_calls()
+        return new
 
     def start_from(self, start: Start) -> None:
         """Set the ranges from which future starts are drawn."""
@@ -240,11 +266,12 @@ class Simulation:
         """
         if self._joined is None:
             self._joined = join_tables(self._tables)
-        draws = [0.0, float(len(self.tracks))] if self.redraw and len(self.tracks) > 1 else []
+        draws = [0.0, float(self._drawn)] if self._drawn else []
         order, ends = np.zeros(self.num_cars, np.int64), np.zeros(len(self.tracks), np.int64)
         return Fleet(
-            self._joined, self._rules, self._ranges, self._cars, self._observations, order, ends, np.array(draws)
-        )
+            self._joined, self._rules, self._ranges, self._cars, self._observations, order, ends, np.array(draws),
+            self._current if self._drawn else self._successors,
+        )  # fmt: skip
 
     def _as_rows(self, actions: ArrayLike) -> Floats:
         array = np.asarray(actions, dtype=np.float64)
@@ -295,8 +322,11 @@ class Simulation:
         return ended
 
     def _begin_episodes(self, rows: NDArray[np.int64]) -> None:
-        if self.redraw and len(self.tracks) > 1:
-            self._cars["track"][rows] = draw_index(len(self.tracks), self._cars, rows)
+        if self._drawn:
+            self._cars["track"][rows] = self._current[draw_index(self._drawn, self._cars, rows)]
+            self._plan_calls()
+        elif self._exchanged:
+            self._cars["track"][rows] = self._successors[self._cars["track"][rows]]
             self._plan_calls()
         tracks = self._cars["track"][rows]
         for number in np.unique(tracks):

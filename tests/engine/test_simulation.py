@@ -286,3 +286,40 @@ def test_redraw_gives_each_episode_a_track_of_its_own_drawing(track: Track) -> N
         together.step(actions)
         restored.step(actions)
     assert differences(together.cars, restored.cars) == []
+
+
+@pytest.mark.parametrize("redraw", [False, True])
+def test_an_exchanged_track_is_driven_from_the_next_start_on(redraw: bool, track: Track) -> None:
+    other, third = load_circuit("track-01"), load_circuit("random:3")
+    tracks, beside = ([track, other], {other}) if redraw else ([track], set())
+    options = {"config": {"episode": {"maxSteps": 40}}, "auto_reset": True, "start": ANYWHERE}
+    cars = Simulation(tracks, 6, redraw=redraw, seed=1, **options)
+    cars.cars.step_count[:3] = 20  # their episodes end earlier than those of the others
+    current = track
+    for tick, actions in enumerate(random_actions(200, 6)):
+        if tick in (30, 70, 75, 130):
+            before = [cars.tracks[number] for number in cars.cars.track]
+            current = {30: third, 70: track, 75: load_circuit("random:4"), 130: third}[tick]
+            number = cars.exchange_track(0, current)
+            assert cars.tracks[number] is current
+            assert [cars.tracks[number] for number in cars.cars.track] == before, "running episodes go on"
+            assert len(cars.tracks) <= len(tracks) + 2, "a track on which nobody drives any more makes room"
+        alone = [Simulation(cars.tracks[number], 1, **options) for number in cars.cars.track]
+        for row, single in enumerate(alone):
+            single.cars[:] = cars.cars[row : row + 1]
+            single.cars.track = 0
+            single.step(actions[row : row + 1])
+        result = cars.step(actions)
+        assert {cars.tracks[number] for number in cars.cars.track[cars.ended]} <= {current} | beside
+        for row in np.setdiff1d(np.arange(6), cars.ended):
+            assert (result.observations[row] == alone[row].result.observations[0]).all()
+    assert {cars.tracks[number] for number in cars.cars.track} == {current} | beside
+
+
+def test_an_exchange_changes_nothing_until_an_episode_ends(track: Track) -> None:
+    kept, exchanged = (Simulation(track, 4, auto_reset=True, start=ANYWHERE, seed=2) for _ in range(2))
+    exchanged.exchange_track(0, load_circuit("track-01"))
+    for actions in random_actions(100, 4):
+        kept.step(actions)
+        exchanged.step(actions)
+        assert differences(kept.cars, exchanged.cars) == []

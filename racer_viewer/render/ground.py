@@ -17,7 +17,7 @@ import pygame
 from numpy.typing import NDArray
 
 from racer_env.engine import Track
-from racer_viewer.render.road import Colour, Course, Layer, build_course, layers
+from racer_viewer.render.road import Colour, Course, Floats, Layer, build_course, layers
 from racer_viewer.render.scenery import (
     FLECKS,
     GRASS,
@@ -54,16 +54,26 @@ _GRASS = [tuple(max(0, part - (FLECKS + UNEVENNESS) // 2) for part in colour) fo
 
 
 class GroundPlan:
-    """Scale-independent description of a track's ground."""
+    """Scale-independent description of a track's ground; without a track, of a meadow without a tree."""
 
-    def __init__(self, track: Track) -> None:
+    def __init__(self, track: Track | None) -> None:
         self.track = track
-        self.course: Course = build_course(track)
-        self.woods = Woods(self.course)
+        self.course: Course | None = None if track is None else build_course(track)
+        self.woods = None if self.course is None else Woods(self.course)
         self._layers: dict[float, list[Layer]] = {}
+
+    @property
+    def extent(self) -> tuple[Floats, Floats]:
+        """Lower left and upper right corner of the track's walls [units]."""
+        if self.track is None:
+            return np.zeros(2), np.ones(2)
+        lines = np.concatenate([self.track.inner, self.track.outer])
+        return lines.min(axis=0), lines.max(axis=0)
 
     def layers(self, piece: float) -> list[Layer]:
         """Return the layers on top of the grass, in straight pieces of at least this length [units]."""
+        if self.course is None:
+            return []
         piece = max(piece, self.course.piece)
         if piece not in self._layers:
             self._layers[piece] = layers(self.course.thinned(piece))
@@ -71,7 +81,7 @@ class GroundPlan:
 
 
 @lru_cache(maxsize=2)
-def ground_plan(track: Track) -> GroundPlan:
+def ground_plan(track: Track | None) -> GroundPlan:
     """Return the plan of a track. A thread can call it before the window needs it; a long track takes 0.2 s."""
     plan = GroundPlan(track)
     plan.layers(0.0)
@@ -81,9 +91,8 @@ def ground_plan(track: Track) -> GroundPlan:
 class Ground:
     """Ground of one track at `scale` pixels per unit. Pixel coordinates start at the track's origin and point down."""
 
-    def __init__(self, track: Track, scale: float, plan: GroundPlan | None = None) -> None:
-        self.track, self.scale = track, scale
-        self._plan = plan or ground_plan(track)
+    def __init__(self, plan: GroundPlan, scale: float) -> None:
+        self.scale, self._plan = scale, plan
         self._tiles: dict[Place, pygame.Surface] = {}
         self.kept = MAX_TILES
         """Maximum number of cached tiles."""
@@ -168,6 +177,8 @@ class Ground:
         return True
 
     def _plant(self, tile: pygame.Surface, left: float, top: float, size: float) -> None:
+        if self._plan.woods is None:
+            return
         trees = self._plan.woods.trees(left, top - size, left + size, top)
         x, y = (trees.x - left) * self.scale, (top - trees.y) * self.scale
         corners = np.rint(np.stack([x, y], axis=1)).astype(int) - self._pictures.halves[trees.kind][:, None]
@@ -211,6 +222,8 @@ class _Shapes:
 def _shapes(found: Sequence[Layer], per_unit: float) -> _Shapes:
     corners = [np.rint(points * (per_unit, -per_unit)).astype(np.int32) for points, _ in found]
     starts = np.cumsum([0, *(len(points) for points in corners)])
+    if not corners:
+        return _Shapes([], [], starts, *np.zeros((2, 2, 0), np.int32))
     low = np.concatenate([points.min(axis=1) for points in corners]).T.copy()
     high = np.concatenate([points.max(axis=1) for points in corners]).T.copy()
     return _Shapes(corners, [colours for _, colours in found], starts, low, high)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from racer_env.engine import Track
 from racer_viewer.render.camera import View
-from racer_viewer.render.ground import GroundPlan
+from racer_viewer.render.steady_ground import SteadyGround
 from racer_viewer.render.swarm_legend import HEAT_SHADES, Bytes
-from racer_viewer.render.tiles import GroundLevels
 
 CELLS_ALONG = 320
 """Number of cells along the longer side of a circuit: cells of 2 to 5 units."""
@@ -124,10 +123,6 @@ DIMMED = (158, 162, 172)
 """Brightness of the ground's red, green and blue, of 255, so that cars and heat stand out."""
 REFRESHED = 12
 """Interval of redrawing the heat [window ticks]."""
-STEADY_PICTURES = 20
-"""Number of pictures after which a view counts as final and its ground is drawn exactly."""
-MAX_PICTURES = 4
-"""Maximum number of finished grounds, for switching between layouts."""
 
 Layer = tuple[pygame.Surface, tuple[int, int]]
 """Picture and its position."""
@@ -148,20 +143,15 @@ class _HeatOf(NamedTuple):
 
 
 class SwarmBackdrop:
-    """Ground of one track. A view that does not change is drawn once, tile by tile, and cached.
+    """Dimmed ground of one track, with heat.
 
     patient: complete every picture, for films; otherwise keeping the frame rate has priority.
     """
 
     def __init__(self, track: Track, patient: bool = False) -> None:
         self.track = track
-        self._patient = patient
-        self._finished: dict[View, pygame.Surface] = {}
-        self._unfinished = self._heated = pygame.Surface((1, 1), depth=32)
-        self._ground: GroundLevels | None = None
-        self._coming: GroundLevels | None = None
-        self._view: View | None = None
-        self._steady = 0
+        self._ground = SteadyGround(track, brightness=DIMMED, patient=patient)
+        self._heated = pygame.Surface((1, 1), depth=32)
         self._heat: _HeatOf | None = None
         self._tick, self._heat_drawn = 0, -REFRESHED
         self._heat_layer: Layer | None = None
@@ -172,64 +162,17 @@ class SwarmBackdrop:
 
     def prepare(self, view: View) -> None:
         """Complete a view, about 0.2 s."""
-        if view not in self._finished:
-            self._ground = GroundLevels(self.track, view.scale, self._plan)
-            self._finish(view)
+        self._ground.prepare(view)
 
     def draw(self, surface: pygame.Surface, view: View, heat: Heat | None, colours: Bytes, tick: int) -> None:
         """Cover a surface. heat: None if it is not shown. tick: window tick."""
-        ground = self._picture(view)
+        ground = self._ground.picture(view)
         surface.blit(ground if heat is None else self._with_heat(ground, view, heat, colours, tick), (0, 0))
 
     def draw_ahead(self) -> bool:
         """Draw a part of what the last view lacks, about 2 ms; return False if it is complete."""
         self._drew_ahead = True
-        return self._draw_ground() or self._draw_heat()
-
-    def _draw_ground(self) -> bool:
-        view = self._view
-        if view is None or view in self._finished or self._coming is None or self._coming.base != view.scale:
-            return False
-        if self._coming.draw_ahead(view):
-            return True
-        self._ground = self._coming
-        self._finish(view)
-        return False
-
-    @property
-    def _plan(self) -> GroundPlan | None:
-        return self._ground.plan if self._ground else None
-
-    def _picture(self, view: View) -> pygame.Surface:
-        self._steady = self._steady + 1 if view == self._view else 0
-        self._view = view
-        if self._patient:
-            self.prepare(view)
-        elif view not in self._finished:
-            self._go_on(view)
-        return self._finished.get(view) or self._unfinished
-
-    def _go_on(self, view: View) -> None:
-        """Continue drawing the exact ground; until it is complete, existing tiles are scaled."""
-        if self._ground is None:
-            self._ground = self._coming = GroundLevels(self.track, view.scale)
-        elif self._steady >= STEADY_PICTURES and (self._coming is None or self._coming.base != view.scale):
-            self._coming = GroundLevels(self.track, view.scale, self._plan)
-        self._draw_ground()
-        if view not in self._finished:
-            if self._unfinished.get_size() != view.size:
-                self._unfinished = pygame.Surface(view.size, depth=32)
-            self._ground.draw(self._unfinished, view)
-            self._unfinished.fill(DIMMED, special_flags=pygame.BLEND_RGB_MULT)
-
-    def _finish(self, view: View) -> None:
-        assert self._ground is not None
-        while len(self._finished) >= MAX_PICTURES:
-            del self._finished[next(iter(self._finished))]
-        picture = pygame.Surface(view.size, depth=32)
-        self._ground.draw(picture, view, patient=True)
-        picture.fill(DIMMED, special_flags=pygame.BLEND_RGB_MULT)
-        self._finished[view] = picture
+        return self._ground.draw_ahead() or self._draw_heat()
 
     def _with_heat(self, ground: pygame.Surface, view: View, heat: Heat, colours: Bytes, tick: int) -> pygame.Surface:
         """Return the ground with heat that is at most some tenths of a second old."""

@@ -70,13 +70,13 @@ class Cover(NamedTuple):
 
 
 class GroundLevels:
-    """Ground of one track, for views of any scale and size.
+    """Ground of one track, or of a meadow without one, for views of any scale and size.
 
     base: scale of level 0 [px per unit]. Views at the scale of a level are drawn directly; others are scaled, which
     costs several times as much.
     """
 
-    def __init__(self, track: Track, base: float = REST_SCALE, plan: GroundPlan | None = None) -> None:
+    def __init__(self, track: Track | None, base: float = REST_SCALE, plan: GroundPlan | None = None) -> None:
         self.track, self.base = track, base
         self.plan = plan or ground_plan(track)
         self.levels: dict[int, Ground] = {}
@@ -147,7 +147,7 @@ class GroundLevels:
 
     def _level(self, number: int) -> Ground:
         if number not in self.levels:
-            self.levels[number] = Ground(self.track, level_scale(number, self.base), self.plan)
+            self.levels[number] = Ground(self.plan, level_scale(number, self.base))
         return self.levels[number]
 
     def _cover(self, number: int, view: View) -> Cover:
@@ -272,8 +272,8 @@ class GroundLevels:
 
     def _drawn_overview(self) -> tuple[pygame.Surface, int, Place]:
         """Return the whole track as one small picture, with its level and origin."""
-        lines = np.concatenate([self.track.inner, self.track.outer])
-        low, high = lines.min(axis=0) - SURROUNDINGS, lines.max(axis=0) + SURROUNDINGS
+        low, high = self.plan.extent
+        low, high = low - SURROUNDINGS, high + SURROUNDINGS
         number = math.floor(2.0 * math.log2(OVERVIEW / float((high - low).max()) / self.base))
         level = self._level(number)
         left, top = math.floor(low[0] * level.scale), math.floor(-high[1] * level.scale)

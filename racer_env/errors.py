@@ -3,10 +3,15 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 MAX_QUOTE_LENGTH = 80
 """Maximum length of a wrong value in an error message [characters]."""
+CircuitProblemKind = Literal["few", "many", "narrow", "wide", "far", "same", "long", "tight", "cross", "close"]
+"""Kinds of problems: too few or too many control points; road too narrow or too wide; point too far out, or the same as
+the one before; lap too long; bend too tight for its walls; walls of two parts of the road cross; road too close to
+another part of itself."""
 
 
 class RacerError(Exception):
@@ -17,8 +22,31 @@ class ConfigError(RacerError):
     """A reward or episode setting is unknown, of the wrong type, or out of range."""
 
 
+@dataclass(frozen=True)
+class CircuitProblem:
+    """One reason why a circuit cannot be driven, and its place.
+
+    reason: message as `CircuitError` has it.
+    x, y: the place; of a problem of the whole circuit, its first control point.
+    control_point: index of the last control point before the place; None for a problem of the whole circuit.
+    """
+
+    kind: CircuitProblemKind
+    reason: str
+    x: float = 0.0
+    y: float = 0.0
+    control_point: int | None = None
+
+
 class CircuitError(RacerError):
-    """A circuit is unknown, unreadable, or cannot be driven."""
+    """A circuit is unknown, unreadable, or cannot be driven.
+
+    problem: the reason with its place, if the circuit was read but cannot be driven.
+    """
+
+    def __init__(self, message: str, problem: CircuitProblem | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem
 
 
 class ActionError(RacerError):

@@ -49,6 +49,8 @@ MAX_RUN = 96
 """Maximum number of wall segments in the run of a beam."""
 RUN_BLOCK = 8
 """Wall points that are tested together."""
+MAX_CROSSINGS = 1000
+"""Number of crossing walls after which no more are looked for."""
 OVERLAP = MAX_RUN + RUN_BLOCK
 """Wall points that are repeated past the end of a wall, so that no run wraps."""
 
@@ -312,21 +314,22 @@ def _fill_jumps(frame: np.void, cells: NDArray[np.void]) -> None:
         cells["jump"][:-1, quadrant] = turned_back.reshape(-1)
 
 
-def crossing_walls(tables: TrackTables) -> NDArray[np.int64]:
+def crossing_walls(tables: TrackTables, every: bool = False) -> NDArray[np.int64]:
     """Return pairs of wall segments that cross each other, (k, 2); none if no walls cross.
 
-    A car cannot drive where walls cross, and beams assume that they do not. Only segments that share a cell can cross;
-    the search ends with the first ones found, because there are very many where a road runs over itself.
+    A car cannot drive where walls cross, and beams assume that they do not. Only segments that share a cell can cross.
+    every: go on after the first ones found, until MAX_CROSSINGS; there are very many where a road runs over itself.
     """
     cell, wall = tables.walls_through_cells()
-    apart = 1
+    pairs, apart = np.zeros((0, 2), np.int64), 1
     while apart < len(cell) and (together := cell[apart:] == cell[:-apart]).any():
         found = np.stack([wall[:-apart][together], wall[apart:][together]], axis=1).astype(np.int64)
         crossing = found[_cross(tables.segments[found[:, 0]], tables.segments[found[:, 1]])]
-        if len(crossing):
-            return np.unique(crossing, axis=0)
+        pairs = np.unique(np.concatenate([pairs, crossing]), axis=0) if len(crossing) else pairs
+        if len(pairs) and (not every or len(pairs) > MAX_CROSSINGS):
+            break
         apart += 1
-    return np.zeros((0, 2), np.int64)
+    return pairs
 
 
 def _cross(a: NDArray[np.void], b: NDArray[np.void]) -> NDArray[np.bool_]:

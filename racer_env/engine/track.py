@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from racer_env.engine.circuits import Circuit
 
 DEFAULT_GATES = 30
+MIN_CONTROL_POINTS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +80,10 @@ def build_track(control_points: ArrayLike, gate_count: int = DEFAULT_GATES, circ
         points = np.array(control_points, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise CircuitError(f"control points must be numbers, a row of x, y, half-width each: {error}") from None
-    if points.ndim != 2 or points.shape[1] != 3 or len(points) < 4:
+    if points.ndim != 2 or points.shape[1] != 3 or len(points) < MIN_CONTROL_POINTS:
         raise CircuitError(
-            f"control points: at least 4 rows of x, y, half-width are needed, not an array of shape {points.shape}"
+            f"control points: at least {MIN_CONTROL_POINTS} rows of x, y, half-width are needed,"
+            f" not an array of shape {points.shape}"
         )
     if not np.isfinite(points).all():
         raise CircuitError(f"control point {int(np.argwhere(~np.isfinite(points))[0, 0])} is not finite")

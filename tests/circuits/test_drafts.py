@@ -12,6 +12,7 @@ from racer_viewer.circuits.draft import (
     DEFAULT_HALF_WIDTH,
     HALF_WIDTHS,
     Draft,
+    History,
     Point,
     add_point,
     change_half_width,
@@ -33,7 +34,6 @@ from racer_viewer.circuits.draft import (
     start_at_point,
     translate,
 )
-from racer_viewer.circuits.history import History
 from racer_viewer.circuits.preview import preview
 
 MEADOW = Draft.from_circuit(circuits()[0])

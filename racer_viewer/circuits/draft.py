@@ -1,6 +1,6 @@
 """Drafts: circuits that are being edited, as immutable values; edits are functions from one draft to another.
 
-`History` keeps all drafts of an editor, so that undo and redo have no limit and restore exactly what was there.
+`DraftHistory` keeps all drafts of an editor, so that undo and redo have no limit and restore exactly what was there.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ class _Edit:
     label: str
 
 
-class History:
+class DraftHistory:
     """All edits of a draft. draft: the current state."""
 
     def __init__(self, draft: Draft) -> None:

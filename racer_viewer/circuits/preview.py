@@ -74,7 +74,7 @@ def facts_of(track: Track) -> CircuitFacts:
 
 @dataclass(frozen=True, eq=False)
 class Preview:
-    """What a draft would be as a circuit.
+    """Circuit that a draft would be.
 
     track: its geometry; None if there are too few points, or far too many. Its driving tables are built when something
         drives on it, which takes longer than everything else.

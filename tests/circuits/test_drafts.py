@@ -12,7 +12,7 @@ from racer_viewer.circuits.draft import (
     DEFAULT_HALF_WIDTH,
     HALF_WIDTHS,
     Draft,
-    History,
+    DraftHistory,
     Point,
     add_point,
     change_half_width,
@@ -101,7 +101,7 @@ def edited(draft: Draft, name: str, values: tuple[float, ...]) -> Draft:
 @settings(max_examples=150, deadline=None)
 @given(edits())
 def test_any_sequence_of_edits_and_undos_restores_the_exact_circuit(sequence: Sequence) -> None:
-    history, states, undone = History(MEADOW), [MEADOW], list[Draft]()
+    history, states, undone = DraftHistory(MEADOW), [MEADOW], list[Draft]()
     for name, values in sequence:
         if name == "undo":
             history.undo()
@@ -148,7 +148,7 @@ def test_an_edited_draft_is_a_circuit_or_says_what_is_wrong_with_it(sequence: Se
 
 
 def test_steps_of_one_drag_are_one_edit() -> None:
-    history = History(MEADOW)
+    history = DraftHistory(MEADOW)
     for x in range(5):
         history.do(place_point(history.draft, 2, x, 0.0), "Move", merge="drag 2")
     history.do(reverse(history.draft), "Reverse")
@@ -161,7 +161,7 @@ def test_steps_of_one_drag_are_one_edit() -> None:
 
 
 def test_a_drag_that_ends_where_it_began_leaves_no_edit() -> None:
-    history, point = History(MEADOW), MEADOW.points[2]
+    history, point = DraftHistory(MEADOW), MEADOW.points[2]
     for x in (5.0, 3.0, 0.0):
         history.do(place_point(MEADOW, 2, point.x + x, point.y), "Move", merge="drag")
     assert (history.draft, history.can_undo) == (MEADOW, False)
@@ -170,7 +170,7 @@ def test_a_drag_that_ends_where_it_began_leaves_no_edit() -> None:
 
 
 def test_a_history_knows_whether_the_draft_was_saved() -> None:
-    history = History(MEADOW)
+    history = DraftHistory(MEADOW)
     history.do(reverse(MEADOW))
     assert history.dirty
     history.saved()
@@ -279,8 +279,8 @@ def test_a_bend_that_is_too_tight_has_its_place() -> None:
 
 def test_every_bad_point_is_a_problem_of_its_own() -> None:
     points = list(MEADOW.points)
-    points[3] = points[3]._replace(half_width=0.5)
-    points[7] = points[7]._replace(half_width=500.0)
+    points[3] = Point(*points[3][:2], 0.5)
+    points[7] = Point(*points[7][:2], 500.0)
     points[9] = points[8]
     kinds = [(problem.kind, problem.control_point) for problem in preview(Draft(points=tuple(points)), False).problems]
     assert kinds == [("narrow", 3), ("wide", 7), ("same", 9)]

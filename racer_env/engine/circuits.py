@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated
@@ -104,12 +105,22 @@ def build_named(name: str) -> Track:
 
 
 def circuit_name(circuit_id: str) -> str:
-    """Return the name of a circuit as people say it: of an ID, of a random one, or of a file that may be gone."""
+    """Return the name of a circuit as people say it: of an id, of a random one, or of a file, which may be gone."""
     if circuit_id in _bundled():
         return _bundled()[circuit_id].name
     if circuit_id.startswith(PREFIX):
         return random_name(circuit_id)
-    return Path(circuit_id).stem
+    try:
+        status = os.stat(circuit_id)
+        return _name_of_file(circuit_id, status.st_mtime_ns, status.st_size) or Path(circuit_id).stem
+    except (OSError, ValueError, CircuitError):
+        return Path(circuit_id).stem
+
+
+@lru_cache(maxsize=256)
+def _name_of_file(path: str, changed: int, size: int) -> str:
+    """Return the name of a circuit file, from a cache; a file that was changed is read again."""
+    return " ".join(read_circuit(Path(path)).name.split())
 
 
 def _suggestion(name: str) -> str:

@@ -36,7 +36,7 @@ class PolicyTables(NamedTuple):
 
     parameters: all numbers of both networks. sizes: sizes of all layers, with inputs and outputs.
     deviation: standard deviation of the action noise (3,). low, high: limits of actions (3,).
-    values: buffers for the values of two layers, (2, cars, largest layer).
+    values: buffers for the values of two layers, (2, cars, largest layer), with a multiple of four cars.
     """
 
     parameters: Floats
@@ -150,7 +150,7 @@ class RolloutCollector:
         layers = (OBSERVATION_SIZE, *parameters.sizes, ACTION_SIZE)
         self._policy = PolicyTables(
             parameters.flat, np.array(layers), RELU[config.activation], np.ones(ACTION_SIZE, np.float32),
-            ACTION_LOW, ACTION_HIGH, np.zeros((2, config.num_cars, max(layers)), np.float32),
+            ACTION_LOW, ACTION_HIGH, np.zeros((2, -(-config.num_cars // 4) * 4, max(layers)), np.float32),
         )  # fmt: skip
         lengths = np.array([track.length for track in simulation.tracks])
         self._progress_scale = lengths / PAID_UNITS if config.progress_in_units else np.ones_like(lengths)
@@ -275,26 +275,45 @@ def evaluate(policy: Compiled, observations: Compiled) -> None:
 def apply_layer(
     source: Compiled, weights: Compiled, bias: Compiled, target: Compiled, activated: bool, relu: bool
 ) -> None:
-    """Compute a layer for all rows, four inputs at a time."""
+    """Compute a layer for all rows: four of them and four inputs at a time, so that each loaded weight is used four times.
+
+    target: a multiple of four rows; those that `source` does not have repeat its last one.
+    """
     inputs, outputs = weights.shape
-    for row in range(len(source)):
-        values, result = source[row], target[row, :outputs]
+    last = len(source) - 1
+    for row in range(0, last + 1, 4):
+        s0, s1 = source[row], source[min(row + 1, last)]
+        s2, s3 = source[min(row + 2, last)], source[min(row + 3, last)]
+        t0, t1 = target[row, :outputs], target[row + 1, :outputs]
+        t2, t3 = target[row + 2, :outputs], target[row + 3, :outputs]
         for j in range(outputs):
-            result[j] = bias[j]
+            t0[j] = t1[j] = t2[j] = t3[j] = bias[j]
         for k in range(0, inputs - 3, 4):
-            a, b, c, d = values[k], values[k + 1], values[k + 2], values[k + 3]
-            wa, wb, wc, wd = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+            w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+            a0, a1, a2, a3 = s0[k], s0[k + 1], s0[k + 2], s0[k + 3]
+            b0, b1, b2, b3 = s1[k], s1[k + 1], s1[k + 2], s1[k + 3]
+            c0, c1, c2, c3 = s2[k], s2[k + 1], s2[k + 2], s2[k + 3]
+            d0, d1, d2, d3 = s3[k], s3[k + 1], s3[k + 2], s3[k + 3]
             for j in range(outputs):
-                result[j] += a * wa[j] + b * wb[j] + c * wc[j] + d * wd[j]
+                v0, v1, v2, v3 = w0[j], w1[j], w2[j], w3[j]
+                t0[j] += a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3
+                t1[j] += b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3
+                t2[j] += c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3
+                t3[j] += d0 * v0 + d1 * v1 + d2 * v2 + d3 * v3
         for k in range(inputs - inputs % 4, inputs):
             for j in range(outputs):
-                result[j] += values[k] * weights[k, j]
-        if activated and relu:
-            for j in range(outputs):
-                result[j] = max(result[j], ZERO)
-        elif activated:
-            for j in range(outputs):
-                result[j] = rational_tanh(result[j])
+                t0[j] += s0[k] * weights[k, j]
+                t1[j] += s1[k] * weights[k, j]
+                t2[j] += s2[k] * weights[k, j]
+                t3[j] += s3[k] * weights[k, j]
+        for each in range(row, row + 4):
+            result = target[each, :outputs]
+            if activated and relu:
+                for j in range(outputs):
+                    result[j] = max(result[j], ZERO)
+            elif activated:
+                for j in range(outputs):
+                    result[j] = rational_tanh(result[j])
 
 
 @kernel

@@ -195,8 +195,9 @@ class Updater:
 
 
 def _minibatches(order: Rows, size: int) -> Iterator[Rows]:
+    """Yield the rows of each minibatch, in ascending order: they are read twice as fast as in random order."""
     for start in range(0, len(order), size):
-        yield order[start : start + size]
+        yield np.sort(order[start : start + size])
 
 
 @kernel

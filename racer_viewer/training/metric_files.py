@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from racer_env.errors import os_reason
 from racer_viewer.paths import atomic_write
@@ -180,19 +181,25 @@ def _record(content: bytes) -> bytes:
 
 
 def _checksum(content: bytes) -> bytes:
-    """Return the masked CRC-32C of some bytes."""
-    table, crc = _crc_table(), 0xFFFFFFFF
-    for byte in content:
-        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    crc ^= 0xFFFFFFFF
+    """Return the masked CRC-32C of four or more bytes.
+
+    A checksum is the exclusive or of numbers that depend on one byte each, and on how many bytes follow it.
+    """
+    data = np.frombuffer(content, np.uint8).copy()
+    data[:4] ^= 0xFF
+    table = _crc_table(1 << len(data).bit_length())
+    crc = int(np.bitwise_xor.reduce(table[np.arange(len(data) - 1, -1, -1), data])) ^ 0xFFFFFFFF
     return struct.pack("<I", ((crc >> 15 | crc << 17) + CRC_MASK) & 0xFFFFFFFF)
 
 
 @cache
-def _crc_table() -> tuple[int, ...]:
-    table = []
-    for number in range(256):
-        for _ in range(8):
-            number = number >> 1 ^ (CRC_POLYNOMIAL if number & 1 else 0)
-        table.append(number)
-    return tuple(table)
+def _crc_table(size: int) -> NDArray[np.uint32]:
+    """Return the number of every byte, by how many bytes follow it: (size, 256)."""
+    table = np.empty((size, 256), np.uint32)
+    table[0] = np.arange(256)
+    for _ in range(8):
+        table[0] = table[0] >> 1 ^ np.where(table[0] & 1, np.uint32(CRC_POLYNOMIAL), np.uint32(0))
+    for following in range(1, size):
+        before = table[following - 1]
+        table[following] = table[0, before & 0xFF] ^ before >> 8
+    return table

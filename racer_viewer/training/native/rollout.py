@@ -275,7 +275,7 @@ def evaluate(policy: Compiled, observations: Compiled) -> None:
 def apply_layer(
     source: Compiled, weights: Compiled, bias: Compiled, target: Compiled, activated: bool, relu: bool
 ) -> None:
-    """Compute a layer for all rows: four of them and four inputs at a time, so that each loaded weight is used four times.
+    """Compute a layer for all rows, four of them and four inputs at a time: each loaded weight is used four times.
 
     target: a multiple of four rows; those that `source` does not have repeat its last one.
     """

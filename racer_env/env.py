@@ -23,6 +23,7 @@ from racer_env.bridge.interface import (
     Info,
     Observations,
     complete_reset_info,
+    component_keys,
 )
 from racer_env.bridge.shadow_car import ShadowCar, ShadowedClient
 from racer_env.engine import TICKS_PER_SECOND, Config, Start, Track
@@ -109,7 +110,8 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
 
     ## Rewards
     The sum of six components, each in `info` by its name: `progress` along the lap (a whole lap is worth 1), `speed`,
-    `wall` (contact), `offTrack`, `backward` and `stillness`. Their weights are in ai-config.json.
+    `wall` (contact), `offTrack`, `backward` and `stillness`. Their weights are in ai-config.json, which can add terms
+    with formulas of their own (docs/rewards.md).
 
     ## Starting state
     At rest on the start line, unless `start` gives ranges to draw the start from.
@@ -168,7 +170,7 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
         self._scenario, self._seeded = scenario, True
         if self.render_mode == "human":
             self._draw()
-        return observation, complete_reset_info(info)
+        return observation, complete_reset_info(info, scenario.config.formulas)
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observations, float, bool, bool, Info]:
         result = self._bridge.step(action)
@@ -179,6 +181,11 @@ class RacerEnv(gymnasium.Env[Observations, NDArray[np.float32]]):
     def get_keys_to_action(self) -> dict[tuple[str, ...] | str, Any]:
         """Return the action of every combination of the keys W, A, S and D, for `gymnasium.utils.play.play`."""
         return {keys: DISCRETE_ACTIONS[action].copy() for keys, action in _actions_of_keys().items()}
+
+    @property
+    def component_keys(self) -> tuple[str, ...]:
+        """Info keys of the reward components."""
+        return component_keys(self._scenario.config)
 
     @property
     def track(self) -> Track:

@@ -12,15 +12,16 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from racer_env.bridge.interface import (
-    COMPONENT_KEYS,
     DEFAULT_TRACK,
-    STEP_KEYS,
     Batch,
     BatchStep,
     Bools,
     CarColumns,
     Floats,
     Observations,
+    Scenario,
+    component_keys,
+    step_keys,
 )
 from racer_env.engine import TICKS_PER_SECOND, Config, Start
 from racer_env.env import ACTION_SPACE, DISCRETE_ACTIONS, OBSERVATION_SPACE, CarWindow, ClosedBridge, open_window
@@ -112,7 +113,7 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         self._seeded = False
         self._all_cars = np.ones(num_envs, np.bool_)
         self._all_cars.flags.writeable = False
-        self._masks = {f"_{key}": self._all_cars for key in STEP_KEYS}
+        self._set_keys(self._scenario)
         self._waiting = np.zeros(num_envs, np.bool_)
         """Cars whose episode has ended and whose next one has not begun."""
         self._windows: list[CarWindow] = []
@@ -123,7 +124,7 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         options = dict(options or {})
         mask = _checked_mask(options.pop("reset_mask", None), self.num_envs)
         step = self.reset_batch(seed, options, mask)
-        infos = _reset_columns(step.cars)
+        infos = {**self._step_columns(np.zeros_like(step.components), step.cars), "speed": step.cars.speed.copy()}
         if mask is None:
             return self._owned(step.observations), {**infos, **self._masks}
         for column in infos.values():
@@ -145,6 +146,7 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         if mask is not None and scenario != self._scenario:
             raise RacerError("reset_mask: another circuit, start or config needs a reset of all cars")
         step = self.batch.reset(scenario, seed, mask)
+        self._set_keys(scenario)
         self._scenario, self._seeded = scenario, True
         self._waiting = self._waiting & ~(self._all_cars if mask is None else mask)
         return step
@@ -193,14 +195,14 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
         waiting = self._waiting
         if not waiting.any():
             step = self.batch.step(actions)
-            infos = _step_columns(step.components, step.cars)
+            infos = self._step_columns(step.components, step.cars)
         elif self._mode is AutoresetMode.DISABLED:
             cars = ", ".join(map(str, np.flatnonzero(waiting)))
             raise RacerError(f"the episodes of these cars have ended: {cars}; reset them with the option reset_mask")
         else:
             self.batch.step(actions)
             step = self.batch.reset(mask=waiting)  # a new episode keeps nothing of the tick
-            infos = _step_columns(step.components, step.cars)
+            infos = self._step_columns(step.components, step.cars)
             infos["speed"][waiting] = step.cars.speed[waiting]
         self._waiting = step.terminated | step.truncated
         return step, {**infos, **self._masks}
@@ -213,14 +215,14 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
 
     def _infos(self, step: BatchStep) -> Infos:
         """Return infos as Gymnasium merges those of single environments: a column and a mask for each key."""
-        infos = {**_step_columns(step.components, step.cars), **self._masks}
+        infos = {**self._step_columns(step.components, step.cars), **self._masks}
         if not len(step.ended):
             return infos
         over = step.terminated | step.truncated
-        for key in COMPONENT_KEYS:
+        for key in self.component_keys:
             infos[key][over] = 0.0
         infos["speed"][over] = step.cars.speed[over]
-        final = _step_columns(step.components[step.ended], step.final_cars)
+        final = self._step_columns(step.components[step.ended], step.final_cars)
         infos["final_info"] = _with_masks(
             {key: self._spread(column, step.ended) for key, column in final.items()}, over
         )
@@ -229,6 +231,25 @@ class RacerVectorEnv(VectorEnv[Observations, NDArray[np.float32], NDArray[Any]])
             infos["final_obs"][row] = observation
         infos["_final_info"], infos["_final_obs"] = over, over.copy()
         return infos
+
+    def _set_keys(self, scenario: Scenario) -> None:
+        """Set the keys of the infos; a config with terms has more of them."""
+        self.component_keys = component_keys(scenario.config)
+        """Info keys of the reward components."""
+        self._masks = {f"_{key}": self._all_cars for key in step_keys(scenario.config)}
+
+    def _step_columns(self, components: Floats, cars: CarColumns) -> Infos:
+        steps, parts = cars.step_count.copy(), dict(zip(self.component_keys, components.T.copy(), strict=True))
+        return {
+            **parts,
+            "tick": steps,
+            "rawSpeed": cars.speed.copy(),
+            "lap": cars.lap.copy(),
+            "checkpoint": cars.checkpoint.copy(),
+            "stepCount": steps.copy(),
+            "wallContact": cars.wall_contact.copy(),
+            "stillnessCounter": cars.stillness.copy(),
+        }
 
     def _spread(self, column: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
         """Return a column with a row for every car; rows of other cars are 0."""
@@ -270,25 +291,6 @@ def _parse_mode(mode: AutoresetMode | str) -> AutoresetMode:
     except ValueError:
         known = ", ".join(repr(each.value) for each in AutoresetMode)
         raise RacerError(f"autoreset_mode must be an AutoresetMode or one of {known}, not {mode!r}") from None
-
-
-def _reset_columns(cars: CarColumns) -> Infos:
-    columns = _step_columns(np.zeros((len(cars.speed), len(COMPONENT_KEYS))), cars)
-    return {**columns, "speed": cars.speed.copy()}
-
-
-def _step_columns(components: Floats, cars: CarColumns) -> Infos:
-    steps = cars.step_count.copy()
-    return {
-        **dict(zip(COMPONENT_KEYS, components.T.copy(), strict=True)),
-        "tick": steps,
-        "rawSpeed": cars.speed.copy(),
-        "lap": cars.lap.copy(),
-        "checkpoint": cars.checkpoint.copy(),
-        "stepCount": steps.copy(),
-        "wallContact": cars.wall_contact.copy(),
-        "stillnessCounter": cars.stillness.copy(),
-    }
 
 
 def _with_masks(columns: Infos, mask: Bools) -> Infos:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import REWARD_COMPONENTS, Track
+from racer_env.engine import REWARD_COMPONENTS, Component, Track
+from racer_env.engine.rewards import COMPONENT_CAPACITY
 from racer_viewer.timing import Timing
 
 Colour = tuple[int, int, int]
@@ -57,7 +58,8 @@ class Snapshot:
     styles: one for each car.
     focus: index of the followed car.
     observation: (14,) observation of the followed car.
-    totals: (6,) reward components of the followed car, summed over its episode.
+    totals: (COMPONENT_CAPACITY,) reward components of the followed car, summed over its episode.
+    reward_components: the components of the race's config, which `totals` begins with.
     gaps: time of each car behind (+) or ahead of (−) the followed one [s]; empty without opponents.
     places: position of each car in the race, from 1; empty without opponents.
     wrong_way: the followed car drives backwards.
@@ -68,7 +70,8 @@ class Snapshot:
     styles: tuple[CarStyle, ...]
     focus: int = 0
     observation: NDArray[np.float32] = field(default_factory=lambda: np.zeros(14, np.float32))
-    totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(REWARD_COMPONENTS)))
+    totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(COMPONENT_CAPACITY))
+    reward_components: tuple[Component, ...] = REWARD_COMPONENTS
     insight: PolicyInsight | None = None
     timing: Timing | None = None
     gaps: tuple[float, ...] = ()

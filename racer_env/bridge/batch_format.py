@@ -11,7 +11,8 @@ All numbers are little-endian. A message is a header of 16 bytes followed by arr
 | u32 | K, the number of cars whose episode ended in this step (0 in a request) |
 
 A step carries f64 (N, 3) actions. A result carries the arrays of `COLUMNS` with N rows, zero bytes up to a multiple of
-8, and then those of `FINAL_COLUMNS` with K rows: the end of the episodes of the cars in `ended`.
+8, and then those of `FINAL_COLUMNS` with K rows: the end of the episodes of the cars in `ended`. With reward terms,
+`components` is wider by one for each of them.
 
 `BatchContract` validates the values of a decoded result. Its loops are compiled, because array expressions would take
 many times as long as the transfer.
@@ -104,17 +105,20 @@ def encode_result(step: BatchStep) -> bytes:
     )
 
 
-def max_result_size(cars: int) -> int:
+def max_result_size(cars: int, components: int = len(COMPONENT_KEYS)) -> int:
     """Return the size of the largest result of a number of cars [bytes]: each episode ends, and 7 bytes fill up."""
-    return HEADER.size + _layout(cars).itemsize + 7 + _final_layout(cars).itemsize
+    return HEADER.size + _layout(cars, components).itemsize + 7 + _final_layout(cars).itemsize
 
 
-def decode_result(message: bytes, num_cars: int) -> BatchStep:
-    """Return the result for `num_cars` cars: views of the message, whose values are not yet validated."""
+def decode_result(message: bytes, num_cars: int, components: int = len(COMPONENT_KEYS)) -> BatchStep:
+    """Return the result for `num_cars` cars: views of the message, whose values are not yet validated.
+
+    components: number of reward components of each car.
+    """
     kind, count, ended = _decode_header(message)
     if kind != RESULT or count != num_cars or ended > num_cars:
         raise ContractError(f"batch result: kind {kind} with {count} cars, {ended} ended; {num_cars} were stepped")
-    layout, final_layout = _layout(count), _final_layout(ended)
+    layout, final_layout = _layout(count, components), _final_layout(ended)
     finals_at = HEADER.size + layout.itemsize + -layout.itemsize % 8
     if len(message) != finals_at + final_layout.itemsize:
         raise ContractError(f"batch result: {len(message)} bytes do not fit {count} cars of which {ended} ended")
@@ -156,8 +160,10 @@ def _record(columns: tuple[Column, ...], rows: int) -> np.dtype[np.void]:
 
 
 @lru_cache(64)
-def _layout(cars: int) -> np.dtype[np.void]:
-    return _record(COLUMNS, cars)
+def _layout(cars: int, components: int) -> np.dtype[np.void]:
+    return _record(
+        tuple((name, kind, components if name == "components" else width) for name, kind, width in COLUMNS), cars
+    )
 
 
 @lru_cache(64)

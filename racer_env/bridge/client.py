@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from racer_env.bridge.batch_format import BatchContract, encode_step
 from racer_env.bridge.interface import (
+    COMPONENT_KEYS,
     BatchStep,
     Bools,
     CarRow,
@@ -37,6 +38,7 @@ from racer_env.bridge.messages import (
     TrackGeometry,
     TrackReply,
     TrackRequest,
+    step_reply,
 )
 from racer_env.bridge.ws_client import DEFAULT_URL, ClientConnection
 from racer_env.engine import Circuit, Start, Track, build_track, circuits
@@ -61,6 +63,8 @@ class BridgeClient:
         self._telemetry = telemetry and self.has_telemetry
         self._contract = EpisodeContract()
         self._scenario: Scenario | None = None
+        self._step_reply = StepReply
+        """Schema of the replies to steps; it depends on the terms of the config."""
         self._row: CarRow | None = None
         self._track_id = ""
         self._tracks: dict[str, Track] = {}
@@ -91,8 +95,10 @@ class BridgeClient:
             raise RacerError(NOT_STARTED)
         request = StepRequest(_action(action))
         if self._telemetry:
-            return self.connection.request(request, StepReply, lambda reply: self._accept_step(reply, request.action))
-        return self.connection.request(request, StepReply, self._contract.step)
+            return self.connection.request(
+                request, self._step_reply, lambda reply: self._accept_step(reply, request.action)
+            )
+        return self.connection.request(request, self._step_reply, self._contract.step)
 
     def close(self) -> None:
         self.connection.close()
@@ -104,6 +110,7 @@ class BridgeClient:
             self.connection.require("trackIds", "drawing from several circuits")
         if scenario.start != Start():
             self.connection.require("start", "a start elsewhere than on the start line")
+        _require_terms(self.connection, scenario)
         return ResetRequest(
             track_id=scenario.tracks[0],
             config=scenario.config.to_json(),
@@ -116,13 +123,15 @@ class BridgeClient:
     def _accept_reset(self, reply: ResetReply, scenario: Scenario) -> tuple[Observations, Info]:
         result = self._contract.reset(reply)
         self._scenario, self._track_id = scenario, scenario.tracks[0]
+        self._step_reply = step_reply(tuple(scenario.config.formulas))
         if self._telemetry:
             self._row = self._telemetry_row(reply.telemetry)
         return result
 
     def _accept_step(self, reply: StepReply, action: tuple[float, ...]) -> CarStep:
+        assert self._scenario is not None
         step, before, row = self._contract.step(reply), self._row, self._telemetry_row(reply.telemetry)
-        set_step_columns(row, action, step)
+        set_step_columns(row, action, step, self._scenario.config)
         if before is not None and row["lap"] != before["lap"]:
             row["finished_lap_ticks"] = row["last_lap_ticks"]
         self._row = row
@@ -169,6 +178,8 @@ class RemoteBatch:
             raise
         self._contract = BatchContract(auto_reset)
         self._scenario: Scenario | None = None
+        self._components = len(COMPONENT_KEYS)
+        """Number of reward components in a result."""
 
     @property
     def cars(self) -> NDArray[np.void]:
@@ -185,6 +196,7 @@ class RemoteBatch:
         mask: Bools | None = None,
     ) -> BatchStep:
         scenario = scenario or self._scenario or Scenario()
+        _require_terms(self.connection, scenario)
         several = seeds is not None and not isinstance(seeds, int)
         request = BatchResetRequest(
             num_cars=self.num_cars,
@@ -197,8 +209,11 @@ class RemoteBatch:
             mask=None if mask is None else np.asarray(mask, np.bool_).tolist(),
             auto_reset=UNSET if self.auto_reset else False,
         )
-        result = self.connection.request_batch(request, self.num_cars, lambda step: self._contract.reset(step, mask))
-        self._scenario = scenario
+        components = len(scenario.config.components)
+        result = self.connection.request_batch(
+            request, self.num_cars, lambda step: self._contract.reset(step, mask), components
+        )
+        self._scenario, self._components = scenario, components
         return result
 
     def step(self, actions: ArrayLike) -> BatchStep:
@@ -210,10 +225,16 @@ class RemoteBatch:
             raise ActionError(f"actions must be {self.num_cars} rows of 3 finite numbers: {error}") from None
         if rows.shape != (self.num_cars, 3) or not np.isfinite(rows).all():
             raise ActionError(f"actions must be {self.num_cars} rows of steer, throttle, brake as finite numbers")
-        return self.connection.request_batch(encode_step(rows), self.num_cars, self._contract.step)
+        return self.connection.request_batch(encode_step(rows), self.num_cars, self._contract.step, self._components)
 
     def close(self) -> None:
         self.connection.close()
+
+
+def _require_terms(connection: ClientConnection, scenario: Scenario) -> None:
+    """Raise BridgeError if a config has terms and the server would ignore them."""
+    if scenario.config.formulas:
+        connection.require("terms", "a reward with terms")
 
 
 def _action(action: Any) -> tuple[float, float, float]:

@@ -25,6 +25,7 @@ from racer_env.bridge.interface import (
     reset_info,
 )
 from racer_env.engine import CAR, Simulation, Track, load_circuit
+from racer_env.engine.rewards import COMPONENT_CAPACITY
 from racer_env.errors import ActionError, RacerError
 
 FindTrack = Callable[[str], Track]
@@ -33,18 +34,21 @@ FindTrack = Callable[[str], Track]
 NOT_STARTED = "step before reset: reset the environment first"
 
 
-def _column_reader(*names: str) -> struct.Struct:
+def _column_reader(*names: str, first: int = 0, last: int = len(COMPONENT_KEYS)) -> struct.Struct:
     """Return a struct that reads some columns of a car's row at once; one by one takes as long as a tick.
 
-    names: columns in their order in `CAR`.
+    names: columns in their order in `CAR`. first, last: range of the reward components that are read.
     """
     assert CAR.fields is not None
     codes = {"f": "d", "i": "q", "b": "?"}
     layout, position = "=", 0
     for name in names:
         column, offset = CAR.fields[name][:2]
-        layout += f"{offset - position}x{column.itemsize // column.base.itemsize}{codes[column.base.kind]}"
-        position = offset + column.itemsize
+        size, count = column.base.itemsize, column.itemsize // column.base.itemsize
+        if name == "components":
+            offset, count = offset + first * size, last - first
+        layout += f"{offset - position}x{count}{codes[column.base.kind]}"
+        position = offset + count * size
     return struct.Struct(layout)
 
 
@@ -52,6 +56,7 @@ _STEP_COLUMNS = _column_reader(
     "speed", "reward", "components", "lap", "checkpoint", "step_count", "stillness",
     "wall_contact", "terminated", "truncated",
 )  # fmt: skip
+_TERM_COLUMNS = _column_reader("components", first=len(COMPONENT_KEYS), last=COMPONENT_CAPACITY)
 
 
 def _compile_splitter() -> Callable[..., tuple[float, bool, bool, Info]]:
@@ -88,6 +93,7 @@ class EmbeddedBridge:
         self._find_track = find_track
         self._scenario: Scenario | None = None
         self._simulation: Simulation | None = None
+        self._terms: tuple[str, ...] = ()
 
     @property
     def track(self) -> Track:
@@ -119,6 +125,8 @@ class EmbeddedBridge:
             raise ActionError(f"an action must be 3 finite numbers, steer, throttle, brake: {error}") from None
         self._simulation.step(self._action)
         reward, terminated, truncated, info = _split_columns(*_STEP_COLUMNS.unpack_from(self._row))
+        if self._terms:
+            info.update(zip(self._terms, _TERM_COLUMNS.unpack_from(self._row), strict=False))
         return _make_tuple(CarStep, (self._observation.copy(), reward, terminated, truncated, info))
 
     def exact_observation(self) -> Floats:
@@ -150,7 +158,7 @@ class EmbeddedBridge:
         elif scenario != before:
             simulation.configure(scenario.config)
             simulation.start_from(scenario.start)
-        self._scenario = scenario
+        self._scenario, self._terms = scenario, tuple(scenario.config.formulas)
         return simulation
 
 

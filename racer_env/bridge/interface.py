@@ -6,7 +6,7 @@ knowing which.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -42,6 +42,17 @@ STEP_KEYS = (
     *COMPONENT_KEYS, "tick", "rawSpeed", "lap", "checkpoint", "stepCount", "wallContact", "stillnessCounter",
 )  # fmt: skip
 """Info keys of a step."""
+
+
+def component_keys(config: Config) -> tuple[str, ...]:
+    """Return the info keys of a config's reward components: those of the table, then the names of its terms."""
+    return (*COMPONENT_KEYS, *config.formulas)
+
+
+def step_keys(config: Config) -> tuple[str, ...]:
+    """Return the info keys of a step with a config; the terms come last."""
+    return (*STEP_KEYS, *config.formulas)
+
 
 DEFAULT_TRACK = "track-01"
 
@@ -172,9 +183,12 @@ def reset_info(speed: float, lap: int, checkpoint: int, step_count: int) -> Info
     return {"tick": step_count, "speed": speed, "lap": lap, "checkpoint": checkpoint, "stepCount": step_count}
 
 
-def complete_reset_info(info: Info) -> Info:
-    """Return the info of a reset with all keys of a step. `speed` remains the car's speed, as the protocol has it."""
-    return {**_NOTHING_HAPPENED, **info, "rawSpeed": info["speed"]}
+def complete_reset_info(info: Info, terms: Iterable[str] = ()) -> Info:
+    """Return the info of a reset with all keys of a step. `speed` remains the car's speed, as the protocol has it.
+
+    terms: names of the config's terms.
+    """
+    return {**_NOTHING_HAPPENED, **info, "rawSpeed": info["speed"], **dict.fromkeys(terms, 0.0)}
 
 
 _NOTHING_HAPPENED: Info = {
@@ -182,8 +196,9 @@ _NOTHING_HAPPENED: Info = {
 }  # fmt: skip
 
 
-def set_step_columns(row: CarRow, action: ArrayLike, step: CarStep) -> None:
+def set_step_columns(row: CarRow, action: ArrayLike, step: CarStep, config: Config) -> None:
     """Set the columns of a car's row that a step's request and reply carry."""
     row["action"], row["reward"] = action, step.reward
-    row["components"] = [step.info[key] for key in COMPONENT_KEYS]
+    keys = component_keys(config)
+    row["components"][: len(keys)] = [step.info[key] for key in keys]
     row["terminated"], row["truncated"] = step.terminated, step.truncated

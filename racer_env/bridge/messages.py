@@ -7,8 +7,9 @@ are written by orjson from plain dicts, because it writes arrays quickly.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import GenericAlias
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -33,7 +34,7 @@ from racer_env.errors import BridgeError, ContractError, short
 
 SPEED_LIMIT = MAX_SPEED * (1.0 + 1e-9)
 """Maximum speed that passes validation [units/s]; a server may round."""
-CAPABILITIES = ["autoReset", "batch", "seed", "start", "telemetry", "track", "trackIds"]
+CAPABILITIES = ["autoReset", "batch", "seed", "start", "telemetry", "terms", "track", "trackIds"]
 """Requests and fields beyond reset, step and close."""
 MAX_LIST, MAX_TEXT = 1000, 200
 """Maximum number of values in a list or object of a describe reply, and maximum length of each text [characters]."""
@@ -288,9 +289,27 @@ class RefusedError(BridgeError):
 
 _ENCODER = msgspec.json.Encoder()
 _REQUEST_DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
-_REPLY_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in (StepReply, ResetReply, DescribeReply, TrackReply, CloseReply)
-}
+
+
+@lru_cache(maxsize=64)
+def _reply_decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+@lru_cache(maxsize=16)
+def step_reply(terms: tuple[str, ...]) -> type[StepReply]:
+    """Return the schema of the replies to steps with a config that has these terms."""
+    if not terms:
+        return StepReply
+    kinds = {**_INFO_KINDS, **dict.fromkeys(terms, float)}
+    info = msgspec.defstruct(
+        "StepInfo", [(key, kinds[key]) for key in (*STEP_KEYS, *terms)], forbid_unknown_fields=True
+    )
+    fields: list[Any] = [
+        ("observation", Observation), ("reward", float), ("terminated", bool), ("truncated", bool), ("info", info),
+        ("telemetry", Telemetry | None, None),
+    ]  # fmt: skip
+    return cast(type[StepReply], msgspec.defstruct("StepReply", fields, tag="step_result", tag_field="type"))
 
 
 def encode(message: Request | DescribeReply | CloseReply | ErrorReply) -> bytes:
@@ -310,7 +329,7 @@ def decode_request(content: bytes) -> Request:
 def decode_reply(content: bytes, kind: type[Reply]) -> Reply:
     """Decode a server's message; raise RefusedError if it is an error, ContractError if it breaks the schema."""
     try:
-        reply: Reply = _REPLY_DECODERS[kind].decode(content)
+        reply: Reply = _reply_decoder(kind).decode(content)
     except (ValueError, RecursionError) as error:
         raise reply_error(content, str(kind.__struct_config__.tag), error) from None
     return reply

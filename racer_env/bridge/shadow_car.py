@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from racer_env.bridge.client import BridgeClient
 from racer_env.bridge.embedded import EmbeddedBridge
 from racer_env.bridge.interface import CarRow, CarStep, Info, Observations, Scenario, copy_rows, set_step_columns
-from racer_env.engine import Track
+from racer_env.engine import Config, Track
 
 TOLERANCE = 1e-4
 """Maximum difference of an observed value. Correct engines differ by rounding only, a thousand times less."""
@@ -28,6 +28,7 @@ class ShadowCar:
     def __init__(self) -> None:
         self._copy = EmbeddedBridge()
         self._row: CarRow | None = None
+        self._config = Config()
         self.largest_deviation = 0.0
         self.out_of_sync_since: int | None = None
 
@@ -47,6 +48,7 @@ class ShadowCar:
     def reset(self, scenario: Scenario, observation: Observations) -> None:
         """Start an episode; the server returned this first observation."""
         self.largest_deviation, self.out_of_sync_since = 0.0, None
+        self._config = scenario.config
         expected, _ = self._copy.reset(scenario)
         self._row = self._copy.car
         self._compare(0, expected, observation)
@@ -56,7 +58,7 @@ class ShadowCar:
         before, expected = self.car, self._copy.step(action)
         self._compare(expected.info["stepCount"], expected.observation, result.observation)
         self._row = row = self._copy.car
-        set_step_columns(row, action, result)
+        set_step_columns(row, action, result, self._config)
         if not self.in_sync:
             info, ticks = result.info, before["lap_ticks"] + 1
             row["speed"], row["wall_contact"] = info["rawSpeed"], info["wallContact"]

@@ -298,12 +298,18 @@ class ClientConnection:
         return result
 
     def request_batch(
-        self, request: bytes | BatchResetRequest, num_cars: int, accept: Callable[[BatchStep], BatchStep]
+        self,
+        request: bytes | BatchResetRequest,
+        num_cars: int,
+        accept: Callable[[BatchStep], BatchStep],
+        components: int,
     ) -> BatchStep:
-        """Send a batch step or reset and return `accept(result)`. Errors that `accept` raises close the connection."""
-        if isinstance(request, bytes):
-            return self._guarded(self._exchange_batch, request, OPCODE_BINARY, num_cars, accept)
-        return self._guarded(self._exchange_batch, encode(request), OPCODE_TEXT, num_cars, accept)
+        """Send a batch step or reset and return `accept(result)`. Errors that `accept` raises close the connection.
+
+        components: number of reward components in the result.
+        """
+        content, opcode = (request, OPCODE_BINARY) if isinstance(request, bytes) else (encode(request), OPCODE_TEXT)
+        return self._guarded(self._exchange_batch, content, opcode, num_cars, accept, components)
 
     def close(self) -> None:
         """Release the server's environment if it still answers, and close."""
@@ -353,12 +359,12 @@ class ClientConnection:
         return accept(decode_reply(content, kind))
 
     def _exchange_batch(
-        self, message: bytes, opcode: int, num_cars: int, accept: Callable[[BatchStep], BatchStep]
+        self, message: bytes, opcode: int, num_cars: int, accept: Callable[[BatchStep], BatchStep], components: int
     ) -> BatchStep:
-        opcode, content = self._exchange(message, opcode, max(MAX_REPLY_SIZE, max_result_size(num_cars)))
+        opcode, content = self._exchange(message, opcode, max(MAX_REPLY_SIZE, max_result_size(num_cars, components)))
         if opcode != OPCODE_BINARY:
             raise reply_error(content, "a binary result")
-        return accept(decode_result(content, num_cars))
+        return accept(decode_result(content, num_cars, components))
 
     def _request_capabilities(self) -> frozenset[str]:
         """Ask the server for its capabilities. Existing servers do not know the request and reply with an error.

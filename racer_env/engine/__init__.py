@@ -7,7 +7,7 @@ from racer_env.engine.car import DT, TICKS_PER_SECOND
 from racer_env.engine.circuits import Circuit, Medals, circuit_name, circuits, load_circuit
 from racer_env.engine.config import Config, load_config, parse_config
 from racer_env.engine.driver import Driver
-from racer_env.engine.rewards import REWARD_COMPONENTS, RewardComponent, component_colours
+from racer_env.engine.rewards import REWARD_COMPONENTS, Component, RewardComponent, component_colours
 from racer_env.engine.simulation import Simulation, SimulationState, StepResult
 from racer_env.engine.starts import ANYWHERE, Start, parse_start
 from racer_env.engine.tick import CAR
@@ -21,6 +21,7 @@ __all__ = [
     "REWARD_COMPONENTS",
     "TICKS_PER_SECOND",
     "Circuit",
+    "Component",
     "Config",
     "Driver",
     "Medals",

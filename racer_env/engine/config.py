@@ -1,4 +1,4 @@
-"""Reward weights and episode limits: the ai-config JSON, which is also the `config` of the protocol."""
+"""Reward weights, reward terms and episode limits: the ai-config JSON, which is also the `config` of the protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine.rewards import REWARD_COMPONENTS
+from racer_env.engine.rewards import REWARD_COMPONENTS, Component
+from racer_env.engine.terms import TERM_RULES, parse_terms, program_of, term_components, write_program
 from racer_env.errors import ConfigError, os_reason, short, suggestion
 
 MAX_FILE_BYTES = 256 * 2**10
@@ -59,19 +60,39 @@ class EpisodeLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 RULES = np.dtype([
     *((name, "f8") for name in Weights.__struct_fields__), *((name, "i8") for name in EpisodeLimits.__struct_fields__),
-])  # fmt: skip
-"""Reward weights and episode limits, as compiled code reads them."""
+    *TERM_RULES,
+], align=True)  # fmt: skip
+"""Reward weights, episode limits and the program of the terms, as compiled code reads them."""
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The whole ai-config. Missing keys have their defaults."""
+    """The whole ai-config. Missing keys have their defaults.
+
+    terms: formula of each reward term by its name; unset without terms, so that nothing is written about them.
+    """
 
     weights: Weights = Weights()
     episode: EpisodeLimits = EpisodeLimits()
+    terms: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def formulas(self) -> dict[str, str]:
+        """Formula of each reward term by its name; empty without terms."""
+        return {} if isinstance(self.terms, msgspec.UnsetType) else self.terms
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """All reward components: those of the table, then the terms."""
+        return (*REWARD_COMPONENTS, *term_components(self.formulas)) if self.terms else REWARD_COMPONENTS
 
     def table(self) -> NDArray[np.void]:
-        """Return the config as a record that compiled code reads."""
-        return np.array([(*msgspec.structs.astuple(self.weights), *msgspec.structs.astuple(self.episode))], RULES)
+        """Return the config as a record that compiled code reads. Raises FormulaError."""
+        record = np.zeros(1, RULES)
+        for section in (self.weights, self.episode):
+            for name in section.__struct_fields__:
+                record[name] = getattr(section, name)
+        write_program(program_of(self.formulas), record)
+        return record
 
     def to_json(self) -> dict[str, Any]:
         """Return the complete ai-config JSON."""
@@ -111,8 +132,9 @@ def parse_config(
     if content is None:
         return Config()
     if not isinstance(content, Mapping):
-        raise ConfigError(f"config must be an object with weights and episode, not {type(content).__name__}")
+        raise ConfigError(f"config must be an object with weights, terms and episode, not {type(content).__name__}")
     sections = _known_values("config", content, Config, unknown)
+    terms = parse_terms(sections.pop("terms", {}))
     for section, kind in (("weights", Weights), ("episode", EpisodeLimits)):
         values = sections.get(section, {})
         if not isinstance(values, Mapping):
@@ -121,7 +143,7 @@ def parse_config(
         sections[section] = {key: _number(f"config.{section}.{key}", value) for key, value in values.items()}
     sections["episode"] = {key: _whole_number(value) for key, value in sections["episode"].items()}
     try:
-        return msgspec.convert(sections, Config)
+        return msgspec.convert({**sections, "terms": terms} if terms else sections, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(f"config: {error}") from None
 

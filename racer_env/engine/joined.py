@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.starts import draw
 from racer_env.engine.tables import TrackTables
-from racer_env.engine.tick import BAD_ACTION, start_cars, step_cars
+from racer_env.engine.tick import BAD_ACTION, start_cars, step_cars, step_cars_with_terms
 
 
 class JoinedTables(NamedTuple):
@@ -32,6 +32,7 @@ class Fleet(NamedTuple):
     order: rows of the cars, sorted by track. ends: end of each track's cars in `order`.
     draws: range from which a new episode draws its track; empty if cars keep their track.
     next_tracks: track of a new episode, by the number drawn, or by the track before if cars keep their track.
+    before: see `step_cars_with_terms`; empty without terms.
     """
 
     joined: JoinedTables
@@ -43,6 +44,7 @@ class Fleet(NamedTuple):
     ends: NDArray[np.int64]
     draws: NDArray[np.float64]
     next_tracks: NDArray[np.int64]
+    before: NDArray[np.float64]
 
 
 def join_tables(tracks: Sequence[TrackTables]) -> JoinedTables:
@@ -106,7 +108,11 @@ def step_fleet(fleet: Compiled) -> int:
         end = fleet.ends[track]
         if end > begin:
             tables = tables_of(fleet.joined, track)
-            count = step_cars(tables, fleet.rules, fleet.cars, fleet.observations, fleet.order[begin:end])
+            members = fleet.order[begin:end]
+            if len(fleet.before):
+                count = step_cars_with_terms(tables, fleet.rules, fleet.cars, fleet.observations, members, fleet.before)
+            else:
+                count = step_cars(tables, fleet.rules, fleet.cars, fleet.observations, members)
             if count == BAD_ACTION:
                 return BAD_ACTION
             ended += count

@@ -167,8 +167,8 @@ def locate(track: Compiled, x: float, y: float) -> tuple[float, float, float]:
 
 
 @part
-def pose_at(track: Compiled, arc: float) -> tuple[float, float, float, float]:
-    """Return point, direction of travel and half road width at an arc in [0, length)."""
+def point_at(track: Compiled, arc: float) -> tuple[float, float, float, float, float]:
+    """Return point, tangent (dx, dy) of any length and half road width at an arc in [0, length)."""
     frame = track.frame[0]
     sample = min(int(arc / frame.spacing), frame.samples - 1)
     stretch = track.stretches[stretch_at(track.stretches, track.samples[sample].stretch, arc)]
@@ -177,7 +177,14 @@ def pose_at(track: Compiled, arc: float) -> tuple[float, float, float, float]:
     y = stretch.y0 + u * (stretch.y1 + u * (stretch.y2 + u * stretch.y3))
     dx = stretch.x1 + u * (2.0 * stretch.x2 + u * 3.0 * stretch.x3)
     dy = stretch.y1 + u * (2.0 * stretch.y2 + u * 3.0 * stretch.y3)
-    return x, y, math.atan2(dy, dx), stretch.width0 + u * stretch.width1
+    return x, y, dx, dy, stretch.width0 + u * stretch.width1
+
+
+@part
+def pose_at(track: Compiled, arc: float) -> tuple[float, float, float, float]:
+    """Return point, direction of travel and half road width at an arc in [0, length)."""
+    x, y, dx, dy, half_width = point_at(track, arc)
+    return x, y, math.atan2(dy, dx), half_width
 
 
 @part

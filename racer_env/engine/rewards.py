@@ -1,15 +1,18 @@
 """Reward components: the table that everything reads, and the formula.
 
 A new component needs a row in `REWARD_COMPONENTS`, its index, and its line in `pay_rewards`. Weights and their checks,
-messages, metrics, charts, panels and menus follow from the table.
+messages, metrics, charts, panels and menus follow from the table. The components of a config are these six, and then
+its own terms (`terms`), each with its formula.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from racer_env.engine.car import MAX_SPEED, ROAD
 from racer_env.engine.compiled import Compiled, part
+from racer_env.engine.quantities import distance_gained
 
 Colour = tuple[int, int, int]
 
@@ -77,21 +80,68 @@ REWARD_COMPONENTS = (
 PROGRESS, SPEED, WALL, OFF_TRACK, BACKWARD, STILLNESS = range(len(REWARD_COMPONENTS))
 """Indices of the components in `REWARD_COMPONENTS` and in the car's column `components`."""
 COMPONENT_COUNT = len(REWARD_COMPONENTS)
+MAX_TERMS = 8
+"""Maximum number of terms with formulas in a config."""
+COMPONENT_CAPACITY = COMPONENT_COUNT + MAX_TERMS
+"""Width of the car's column `components`: the components of the table, then the terms of the config, then zeros."""
 
 
-def component_colours(colour_blind: bool = False) -> tuple[Colour, ...]:
+TERM_COLOURS: tuple[Colour, ...] = (
+    (64, 214, 208), (246, 112, 156), (190, 214, 62), (128, 132, 255),
+    (214, 158, 106), (255, 232, 140), (0, 150, 150), (190, 92, 128),
+)  # fmt: skip
+"""Colours of the terms of a config, by their number."""
+TERM_COLOUR_BLIND_COLOURS: tuple[Colour, ...] = (
+    (240, 228, 96), (0, 114, 178), (170, 222, 255), (136, 86, 40),
+    (255, 204, 176), (98, 96, 204), (0, 98, 80), (255, 255, 214),
+)  # fmt: skip
+"""The same in the colour-blind palette."""
+
+
+@dataclass(frozen=True)
+class TermComponent:
+    """A term of a config: a component with a name and a formula of its own.
+
+    number: number of the term in its config, which gives it its colours.
+    """
+
+    name: str
+    formula: str
+    number: int
+
+    @property
+    def wire_name(self) -> str:
+        """Key in `info`, in messages and in the metrics of a run."""
+        return self.name
+
+    @property
+    def label(self) -> str:
+        """Name on screen."""
+        return self.name
+
+    @property
+    def colour(self) -> Colour:
+        return TERM_COLOURS[self.number]
+
+    @property
+    def colour_blind_colour(self) -> Colour:
+        return TERM_COLOUR_BLIND_COLOURS[self.number]
+
+
+Component = RewardComponent | TermComponent
+
+
+def component_colours(
+    colour_blind: bool = False, components: Sequence[Component] = REWARD_COMPONENTS
+) -> tuple[Colour, ...]:
     """Return the colour of each component in one of the two palettes."""
-    return tuple(each.colour_blind_colour if colour_blind else each.colour for each in REWARD_COMPONENTS)
+    return tuple(each.colour_blind_colour if colour_blind else each.colour for each in components)
 
 
 @part
 def pay_rewards(rules: Compiled, length: float, car: Compiled, old_arc: float) -> None:
     """Set the reward components, their sum, and whether the episode ends."""
-    gained = car.arc - old_arc
-    if gained > length / 2.0:
-        gained -= length
-    elif gained < -length / 2.0:
-        gained += length
+    gained = distance_gained(length, car.arc, old_arc)
     still = car.speed < rules.stillness_speed_threshold
     parts = car.components
     parts[PROGRESS] = gained / length * rules.progress

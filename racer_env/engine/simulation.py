@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,19 @@ from racer_env.engine.centreline import Floats
 from racer_env.engine.compiled import bind
 from racer_env.engine.config import Config, parse_config
 from racer_env.engine.joined import Fleet, JoinedTables, join_tables
+from racer_env.engine.quantities import BEFORE
 from racer_env.engine.starts import Start, draw_index
 from racer_env.engine.tables import TrackTables
 from racer_env.engine.thread_team import ThreadTeam
-from racer_env.engine.tick import BAD_ACTION, CAR, OBSERVATION_SIZE, observe_exactly, start_cars, step_cars
+from racer_env.engine.tick import (
+    BAD_ACTION,
+    CAR,
+    OBSERVATION_SIZE,
+    observe_exactly,
+    start_cars,
+    step_cars,
+    step_cars_with_terms,
+)
 from racer_env.engine.track import Track
 from racer_env.errors import ActionError, RacerError
 
@@ -41,7 +50,7 @@ class StepResult:
     """Result of a tick, one row per car. The next step overwrites the arrays.
 
     observations: (N, 14). With auto-reset, a car whose episode ended has the first observation of its new one.
-    components: (N, C) in the order of `REWARD_COMPONENTS`; rewards are their sums.
+    components: (N, C) in the order of `Config.components`; rewards are their sums.
     finished_lap_ticks: time of a lap completed in this tick, else 0.
     final_observations, final_cars: with auto-reset, last observation and state of the episodes that ended in this tick;
     other rows are meaningless.
@@ -68,6 +77,11 @@ class SimulationState:
 def bind_step(tables: TrackTables) -> Callable[..., int]:
     """Return the machine code of a tick. All simulations have arguments of the same types."""
     return bind(step_cars, *step_arguments(tables))
+
+
+def bind_term_step(tables: TrackTables) -> Callable[..., int]:
+    """Return the machine code of a tick of a config with terms."""
+    return bind(step_cars_with_terms, *step_arguments(tables), np.zeros((1, BEFORE)))
 
 
 def step_arguments(tables: TrackTables) -> tuple[Any, ...]:
@@ -150,7 +164,6 @@ class Simulation:
             final_observations=np.zeros_like(self._observations),
             final_cars=self._final_cars.view(np.recarray),
         )
-        self._step = bind_step(self.tables)
         self._begin = bind_start(self.tables)
         self._exact: Floats | None = None
         self._joined: JoinedTables | None = None
@@ -172,9 +185,15 @@ class Simulation:
         return self._tables[0]
 
     def configure(self, config: Config | Mapping[str, Any] | None) -> None:
-        """Set reward weights and episode limits from the next step on."""
+        """Set reward weights, reward terms and episode limits from the next step on; `result` has other components."""
         self.config = parse_config(config)
         self._rules = self.config.table()
+        components, count = self._cars["components"], len(self.config.components)
+        components[:, count:] = 0.0
+        self.result = replace(self.result, components=components[:, :count])
+        with_terms = bool(self.config.formulas)
+        self._step = bind_term_step(self.tables) if with_terms else bind_step(self.tables)
+        self._before = np.zeros((self.num_cars if with_terms else 0, BEFORE))
         self._plan_calls()
 
     def exchange_track(self, number: int, track: Track) -> int:
@@ -255,7 +274,7 @@ class Simulation:
         """Return the observations (N, 14) before they are rounded to float32. The next call overwrites the array."""
         if self._exact is None:
             self._exact, self._observe = np.zeros(self._observations.shape), bind_observe(self.tables)
-        for tables, _, cars, _, rows in self._calls:
+        for tables, _, cars, _, rows, *_ in self._calls:
             self._observe(tables, cars, self._exact, rows)
         return self._exact
 
@@ -270,7 +289,7 @@ class Simulation:
         order, ends = np.zeros(self.num_cars, np.int64), np.zeros(len(self.tracks), np.int64)
         return Fleet(
             self._joined, self._rules, self._ranges, self._cars, self._observations, order, ends, np.array(draws),
-            self._current if self._drawn else self._successors,
+            self._current if self._drawn else self._successors, self._before,
         )  # fmt: skip
 
     def _as_rows(self, actions: ArrayLike) -> Floats:
@@ -288,9 +307,11 @@ class Simulation:
             for tables, members in zip(self._tables, np.split(order, ends), strict=True)
             for share in np.array_split(members, self._number_of_calls(len(members)))
         )
-        self._calls = [
+        self._calls: list[tuple[Any, ...]] = [
             (tables, self._rules, self._cars, self._observations, rows) for tables, rows in shares if len(rows)
         ]
+        if self.config.formulas:  # terms are evaluated within the rules, so threads need their own
+            self._calls = [(tables, self._rules.copy(), *rest, self._before) for tables, _, *rest in self._calls]
         self._call = self._calls[0] if len(self._calls) == 1 else None
 
     def _number_of_calls(self, cars: int) -> int:

@@ -9,9 +9,11 @@ from racer_env.engine.compiled import Compiled, entry, part
 from racer_env.engine.contact import meet_walls
 from racer_env.engine.laps import count_gates
 from racer_env.engine.locate import locate
+from racer_env.engine.quantities import measure, note_before
 from racer_env.engine.rays import RAY_COUNT, RAY_RANGE, cast_rays
-from racer_env.engine.rewards import COMPONENT_COUNT, pay_rewards
+from racer_env.engine.rewards import COMPONENT_CAPACITY, pay_rewards
 from racer_env.engine.starts import place
+from racer_env.engine.terms import pay_terms
 from racer_env.engine.trigonometry import sin_cos
 
 OBSERVATION_SIZE = RAY_COUNT + 5
@@ -26,7 +28,7 @@ CAR = np.dtype([
     ("x", "f8"), ("y", "f8"), ("heading", "f8"), ("vx", "f8"), ("vy", "f8"), ("speed", "f8"), ("yaw_rate", "f8"),
     ("steer", "f8"), ("throttle", "f8"), ("brake", "f8"), ("slip_angle", "f8"),
     ("arc", "f8"), ("centre_distance", "f8"), ("half_width", "f8"), ("located_x", "f8"), ("located_y", "f8"),
-    ("action", "f8", 3), ("rays", "f8", RAY_COUNT), ("reward", "f8"), ("components", "f8", COMPONENT_COUNT),
+    ("action", "f8", 3), ("rays", "f8", RAY_COUNT), ("reward", "f8"), ("components", "f8", COMPONENT_CAPACITY),
     ("surface", "i8"), ("lap", "i8"), ("checkpoint", "i8"), ("lap_ticks", "i8"), ("lap_gates", "i8"),
     ("last_lap_ticks", "i8"), ("best_lap_ticks", "i8"), ("finished_lap_ticks", "i8"),
     ("step_count", "i8"), ("stillness", "i8"), ("track", "i8"), ("random", "u8"),
@@ -37,6 +39,7 @@ CAR = np.dtype([
 arc, centre_distance, half_width, surface: location of the point located_x, located_y; updated if the car is elsewhere.
 action: raw action; steer, throttle and brake are the inputs that follow it.
 rays: distances [units].
+components: reward components, then the terms of the config, then zeros.
 lap_gates: gates crossed in this lap.
 finished_lap_ticks: time of a lap that ended in this tick, else 0.
 stillness: ticks in a row below the threshold speed.
@@ -71,6 +74,27 @@ def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Co
         pay_rewards(rules[0], track.frame[0].length, car, old_arc)
         _observe(track, car, sin, cos, observations[i])
         ended += car.terminated or car.truncated
+    return ended
+
+
+@entry
+def step_cars_with_terms(
+    track: Compiled, rules: Compiled, cars: Compiled, observations: Compiled, members: Compiled, before: Compiled
+) -> int:
+    """Do what `step_cars` does, then evaluate the config's terms; without terms nothing of this is called.
+
+    before: state of each car before the tick, (cars, BEFORE).
+    """
+    for i in members:
+        if cars[i].x != cars[i].located_x or cars[i].y != cars[i].located_y:
+            _update_location(track, cars[i])
+        note_before(cars[i], before[i])
+    ended = step_cars(track, rules, cars, observations, members)
+    if ended != BAD_ACTION:
+        for i in members:
+            sin, cos = sin_cos(cars[i].heading)
+            measure(track, rules[0].measures, cars[i], before[i], sin, cos, rules[0].values)
+            pay_terms(rules[0], cars[i])
     return ended
 
 

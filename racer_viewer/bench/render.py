@@ -168,6 +168,7 @@ class _Cars:
             styles=self._looks,
             observation=seen.copy(),
             totals=np.array(car.components),
+            reward_components=simulation.config.components,
             insight=PolicyInsight(
                 None if values is None else float(values), agent.spread(seen), agent.sensitivity(seen)
             ),

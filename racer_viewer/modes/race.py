@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Config, Start, parse_config
+from racer_env.engine import TICKS_PER_SECOND, Config, Start, parse_config
 from racer_env.engine.laps import track_limit_faults
+from racer_env.engine.rewards import COMPONENT_CAPACITY
 from racer_env.engine.starts import grid_starts
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
@@ -150,7 +151,7 @@ RaceCommand = Restart | SetFocus | TakeWheel | SetStochastic | SetStart | SetEnt
 class EpisodeState:
     """One car's episode so far.
 
-    totals: (6,) reward components, summed over the episode.
+    totals: (COMPONENT_CAPACITY,) reward components, summed over the episode.
     gate_tick: tick at which the car crossed its last gate; 0 before the first.
     lap_ends: ticks at which the laps ended.
     distance: distance from the start line over all laps [units].
@@ -295,7 +296,7 @@ class Race:
             else BridgeCars(setup.circuit, count, self.config, setup.bridge)
         )
         self._episode, self._ticks = -1, 0
-        self._totals: NDArray[np.float64] = np.zeros((count, len(REWARD_COMPONENTS)))
+        self._totals: NDArray[np.float64] = np.zeros((count, COMPONENT_CAPACITY))
         try:
             self._restart(0)
         except BaseException:
@@ -453,6 +454,7 @@ class Race:
             focus=focus,
             observation=observation,
             totals=self._totals[focus],
+            reward_components=self.config.components,
             insight=followed.insight(observation, self._ticks),
             timing=followed.stopwatch.timing(ghost_delta),
             gaps=self._gaps(),

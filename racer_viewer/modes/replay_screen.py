@@ -227,6 +227,7 @@ class ReplayScreen(Screen):
             focus=self.followed,
             observation=trace.observations[tick],
             totals=trace.totals[tick],
+            reward_components=trace.replay.config.components,
             timing=self._timings[self.followed].at(tick),
             gaps=self._gaps(),
         )

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pygame
 
-from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, component_colours
+from racer_env.engine import TICKS_PER_SECOND, component_colours
 from racer_viewer.modes.circuits import MEDAL_NAMES, MEDALS
 from racer_viewer.modes.race import RaceSetup, Tick
 from racer_viewer.modes.race_view import save_to_replays
@@ -310,17 +310,19 @@ class ResultsScreen(Screen):
 
     def _draw_reward(self, surface: pygame.Surface, x: int, y: int, width: int) -> None:
         """Draw the reward of this run by component, if there is room for all of it."""
-        theme, totals = self._theme, self._last.followed.totals
+        theme, components = self._theme, self._last.snapshot.reward_components
+        totals = self._last.followed.totals[: len(components)]
         row = theme.line_height(TEXT_SMALL) + theme.px(3)
-        if y + (len(REWARD_COMPONENTS) + 2) * row > surface.get_height() - theme.px(90):
+        if y + (len(components) + 2) * row > surface.get_height() - theme.px(90):
             return
         surface.blit(theme.text(_("reward of this run"), TEXT_SMALL, theme.palette.faint), (x, y))
         y += row + theme.px(3)
         largest = max(1e-9, *(abs(float(value)) for value in totals))
         bar_left, bar_width = x + theme.px(110), min(theme.px(180), width - theme.px(210))
-        colours = component_colours(theme.palette.colour_blind)
-        for component, value, colour in zip(REWARD_COMPONENTS, totals, colours, strict=True):
-            surface.blit(theme.text(_(component.label), TEXT_SMALL), (x, y))
+        colours = component_colours(theme.palette.colour_blind, components)
+        for component, value, colour in zip(components, totals, colours, strict=True):
+            label = theme.truncate(_(component.label), theme.px(104), TEXT_SMALL)
+            surface.blit(theme.text(label, TEXT_SMALL), (x, y))
             length = round(max(0, bar_width) * abs(float(value)) / largest)
             pygame.draw.rect(surface, colour, (bar_left, y + theme.px(2), max(1, length), theme.px(9)))
             figure = theme.text(f"{value:+.3f}", TEXT_SMALL, theme.palette.text)

@@ -101,7 +101,7 @@ class Trace:
 
     @cached_property
     def totals(self) -> Floats:
-        """Reward components summed up to each row, in the order of `REWARD_COMPONENTS`, (T + 1, 6)."""
+        """Reward components summed up to each row, in the order of `Config.components`, (T + 1, COMPONENT_CAPACITY)."""
         return np.add.accumulate(self.rows["components"], axis=0)
 
     @cached_property

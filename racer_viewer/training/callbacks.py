@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from racer_env.bridge.interface import component_keys
 from racer_env.engine import Track, circuit_name
 from racer_env.errors import RacerError, os_reason
 from racer_viewer.agents import AgentError, load_agent
@@ -56,7 +57,7 @@ class MetricsCallback(Callback):
         self._metrics = metrics
 
     def on_step(self, stats: DrivingStats) -> bool:
-        self._metrics.add(stats, self.learner.logger)
+        self._metrics.add(stats, self.learner.logger, component_keys(self.learner.config.rewards))
         return True
 
     def on_rollout_end(self) -> None:

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import CAR, REWARD_COMPONENTS, TICKS_PER_SECOND, Config, Simulation, Start, Track
+from racer_env.engine import CAR, TICKS_PER_SECOND, Component, Config, Simulation, Start, Track
 from racer_env.engine.laps import track_limit_faults
+from racer_env.engine.rewards import REWARD_COMPONENTS
 
 Policy = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Function from observations (N, 14) to actions (N, 3)."""
@@ -52,6 +53,7 @@ class Evaluation:
 
     track: str
     episodes: tuple[EvaluatedEpisode, ...]
+    reward_components: tuple[Component, ...] = REWARD_COMPONENTS
 
     @property
     def best_standing(self) -> float | None:
@@ -95,7 +97,7 @@ class Evaluation:
     def components(self) -> dict[str, float]:
         """Mean sum of each reward component in an episode."""
         means = np.mean([each.components for each in self.episodes], axis=0)
-        return dict(zip((each.name for each in REWARD_COMPONENTS), means.tolist(), strict=True))
+        return dict(zip((each.name for each in self.reward_components), means.tolist(), strict=True))
 
 
 def evaluate(
@@ -132,6 +134,7 @@ def evaluate(
             tuple(
                 record.episode(row, from_line=row % episodes == 0) for row in range(i * episodes, (i + 1) * episodes)
             ),
+            rules.components,
         )
         for i, track in enumerate(tracks)
     ]
@@ -173,7 +176,7 @@ class _Record:
         self._laps: list[list[int]] = [[] for _ in range(count)]
         self._ticks, self._wall, self._off = (np.zeros(count, np.int64) for _ in range(3))
         self._stopped = np.zeros(count, np.bool_)
-        self._components = np.zeros((count, len(REWARD_COMPONENTS)))
+        self._components = np.zeros(cars.result.components.shape)
 
     def add(self) -> None:
         """Add a tick of every car whose episode has not ended."""

@@ -182,7 +182,7 @@ class Learner(ABC):
     def set_rewards(self, rewards: Config) -> None:
         """Pay other rewards from the next tick on."""
         if self.simulation is None:
-            raise RacerError("reward weights cannot be changed while the cars are on a bridge or on Ray")
+            raise RacerError("rewards cannot be changed while the cars are on a bridge or on Ray")
         self.simulation.configure(rewards)
         self.config = replace(self.config, rewards=rewards)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from racer_env.bridge.interface import COMPONENT_KEYS, BatchStep
 from racer_env.engine import TICKS_PER_SECOND, Track
 from racer_env.engine.car import MAX_SPEED
+from racer_env.engine.rewards import COMPONENT_CAPACITY
 from racer_env.engine.track import DEFAULT_GATES
 
 EPISODES = "racer/episodes_this_rollout"
@@ -77,7 +79,8 @@ def completion_rate(distance: float, failures: int) -> float:
 class DrivingStats:
     """Statistics of some ticks of all cars.
 
-    steps: environment steps, summed over cars. components: sums of the reward components. laps: lap times [s].
+    steps: environment steps, summed over cars. components: sums of the reward components and terms, with room for the
+    maximum of terms, because a run may change them while it learns. laps: lap times [s].
     lap_circuits: circuit index of each lap; empty if unknown. sectors: sector times [s] of laps, NaN where a sector was
     not driven completely. sector_circuits: circuit index of each row of sectors; empty if unknown. returns, lengths:
     reward and ticks of the episodes that ended. distance, failures: see `completion_rate`. car_rewards, car_episodes:
@@ -85,7 +88,7 @@ class DrivingStats:
     """
 
     steps: int = 0
-    components: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(COMPONENT_KEYS)))
+    components: NDArray[np.float64] = field(default_factory=lambda: np.zeros(COMPONENT_CAPACITY))
     laps: list[float] = field(default_factory=list)
     lap_circuits: list[int] = field(default_factory=list)
     sectors: list[list[float]] = field(default_factory=list)
@@ -131,7 +134,8 @@ class EpisodeTracker:
         """
         self._returns += info.rewards
         self._lengths += 1
-        stats = DrivingStats(len(info.rewards), info.components.sum(axis=0), info.lap_times)
+        stats = DrivingStats(len(info.rewards), laps=info.lap_times)
+        stats.components[: info.components.shape[1]] = info.components.sum(axis=0)
         stats.car_rewards, stats.car_episodes = info.rewards, np.zeros(len(info.rewards), np.int64)
         passed = (info.gates != self._gates) & (self._gates != NO_GATE)
         self._gates, rows = info.gates, info.ended
@@ -167,7 +171,7 @@ class MetricsLogger(Protocol):
 class DrivingMetrics:
     """Records the statistics of a run as metrics.
 
-    `reward/progress` ... `reward/stillness`: mean over steps and cars.
+    `reward/progress` ... `reward/stillness`, and `reward/NAME` of each term: mean over steps and cars.
     `racer/mean_lap_time_sec`, `racer/best_lap_time_sec`: over the laps completed in a rollout.
     `racer/completion_rate`: see `completion_rate`; since the last rollout with ended episodes.
     `racer/episodes_this_rollout`: number of episodes that ended.
@@ -185,11 +189,11 @@ class DrivingMetrics:
         self._last_returns = deque[float](maxlen=EPISODE_WINDOW)
         self._last_lengths = deque[int](maxlen=EPISODE_WINDOW)
 
-    def add(self, stats: DrivingStats, logger: MetricsLogger) -> None:
-        """Record the reward components, and keep the rest for the end of the rollout."""
+    def add(self, stats: DrivingStats, logger: MetricsLogger, keys: Sequence[str] = COMPONENT_KEYS) -> None:
+        """Record the reward components, and keep the rest for the end of the rollout. keys: names of the components."""
         if not stats.steps:
             return
-        for key, value in zip(COMPONENT_KEYS, (stats.components / stats.steps).tolist(), strict=True):
+        for key, value in zip(keys, (stats.components[: len(keys)] / stats.steps).tolist(), strict=True):
             logger.record_mean(f"reward/{key}", value)
         rollout = self._rollout
         rollout.laps += stats.laps

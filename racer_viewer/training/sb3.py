@@ -20,7 +20,8 @@ from stable_baselines3.common.type_aliases import TrainFreq
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from racer_env.engine import Simulation, load_circuit
+from racer_env.bridge.interface import component_keys
+from racer_env.engine import Config, Simulation, load_circuit
 from racer_env.engine.rewards import PROGRESS
 from racer_env.errors import RacerError, os_reason
 from racer_env.vector import RacerVectorEnv
@@ -91,6 +92,10 @@ class SB3Learner(Learner):
                 log_interval=1,
                 reset_num_timesteps=not steps,
             )
+
+    def set_rewards(self, rewards: Config) -> None:
+        super().set_rewards(rewards)
+        self._cars.set_component_keys(component_keys(rewards))
 
     def policy_layout(self) -> PolicyLayout:
         shapes = {name: tensor.shape for name, tensor in driving_tensors(self.model.policy.state_dict()).items()}

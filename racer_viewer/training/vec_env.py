@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -50,6 +51,8 @@ class SB3VecEnv(VecEnv):
         self.cars = cars
         self._last: BatchStep | None = None
         self._actions: NDArray[Any] | None = None
+        self.read_keys = _read_keys(cars.component_keys)
+        """Keys of an info, each with its number among the components, or with its column of the cars."""
         super().__init__(cars.num_envs, cars.single_observation_space, cars.single_action_space)
         self._infos: list[Info] = [CarInfo(self, row) for row in range(cars.num_envs)]
 
@@ -64,6 +67,7 @@ class SB3VecEnv(VecEnv):
         """Start an episode for all cars, with the seeds and options set for this reset."""
         seeds = None if all(seed is None for seed in self._seeds) else self._seeds
         self._last = step = self.cars.reset_batch(seeds, self._common_options())
+        self.read_keys = _read_keys(self.cars.component_keys)
         self._reset_seeds()
         self._reset_options()
         self._set_reset_infos(range(self.num_envs), step.cars)
@@ -80,7 +84,7 @@ class SB3VecEnv(VecEnv):
         infos = self._infos.copy()
         if len(step.ended):
             for number, row in enumerate(step.ended.tolist()):
-                infos[row] = _last_info(step, number, row)
+                infos[row] = self._last_info(step, number, row)
             self._set_reset_infos(step.ended.tolist(), step.cars)
         return (
             step.observations.copy(),
@@ -122,14 +126,33 @@ class SB3VecEnv(VecEnv):
         if set(self._get_indices(indices)) != set(range(self.num_envs)):
             raise RacerError("all cars are one environment: use set_attr and env_method for all of them")
 
+    def set_component_keys(self, keys: tuple[str, ...]) -> None:
+        """Set the info keys of the reward components, after the rewards of the cars were changed."""
+        self.cars.component_keys = keys
+        self.read_keys = _read_keys(keys)
+
+    def value(self, key: str, row: int, cars: CarColumns, car_row: int) -> Any:
+        """Return a value of an info; after an episode has ended, components and car state are in different rows."""
+        column = self.read_keys[key]
+        if isinstance(column, int):
+            return self.last_step.components[row, column].item()
+        return getattr(cars, column)[car_row].item()
+
+    def _last_info(self, step: BatchStep, number: int, row: int) -> Info:
+        """Return the info of an ended episode. number: its position among the episodes that ended in this step."""
+        return {
+            **{key: self.value(key, row, step.final_cars, number) for key in self.read_keys},
+            TRUNCATED: bool(step.truncated[row] and not step.terminated[row]),
+            TERMINAL_OBSERVATION: step.final_observations[number].copy(),
+        }
+
     def _set_reset_infos(self, rows: Sequence[int], cars: CarColumns) -> None:
         for row in rows:
             speed, lap, checkpoint, steps = cars.speed[row], cars.lap[row], cars.checkpoint[row], cars.step_count[row]
             info = reset_info(speed.item(), lap.item(), checkpoint.item(), steps.item())
-            self.reset_infos[row] = complete_reset_info(info)
+            self.reset_infos[row] = complete_reset_info(info, self.cars.component_keys[len(COMPONENT_KEYS) :])
 
 
-_COMPONENTS = {key: column for column, key in enumerate(COMPONENT_KEYS)}
 _COLUMNS = {
     "tick": "step_count",
     "rawSpeed": "speed",
@@ -140,7 +163,15 @@ _COLUMNS = {
     "stillnessCounter": "stillness",
 }
 """Column of the cars for each key of an info; reward components are separate."""
-_READ = frozenset(STEP_KEYS)
+
+
+def _read_keys(components: Sequence[str]) -> dict[str, int | str]:
+    """Return the keys of an info in their order, with where their values are."""
+    numbers = {key: number for number, key in enumerate(components)}
+    order = (*STEP_KEYS, *components[len(COMPONENT_KEYS) :])
+    return {key: numbers[key] if key in numbers else _COLUMNS[key] for key in order}
+
+
 _get = dict.get  # faster: stable-baselines3 reads two or three keys of every info in every step
 
 
@@ -158,18 +189,19 @@ class CarInfo(dict[str, Any]):
         self._env, self._row = env, row
 
     def __missing__(self, key: str) -> Any:
-        step = self._env.last_step
-        return _value(key, step, self._row, step.cars, self._row)
+        env = self._env
+        return env.value(key, self._row, env.last_step.cars, self._row)
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self[key] if key in _READ else _get(self, key, default)
+        return self[key] if key in self._env.read_keys else _get(self, key, default)
 
     def __contains__(self, key: object) -> bool:
-        return key in _READ or super().__contains__(key)
+        return key in self._env.read_keys or super().__contains__(key)
 
     def __iter__(self) -> Iterator[str]:
-        yield from STEP_KEYS
-        yield from (key for key in super().__iter__() if key not in _READ)
+        read_keys = self._env.read_keys
+        yield from read_keys
+        yield from (key for key in super().__iter__() if key not in read_keys)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -200,22 +232,6 @@ class CarInfo(dict[str, Any]):
         return dict, (self.copy(),)
 
 
-def _value(key: str, step: BatchStep, row: int, cars: CarColumns, car_row: int) -> Any:
-    """Return a value of an info; after an episode has ended, components and car state are in different rows."""
-    if key in _COMPONENTS:
-        return step.components[row, _COMPONENTS[key]].item()
-    return getattr(cars, _COLUMNS[key])[car_row].item()
-
-
-def _last_info(step: BatchStep, number: int, row: int) -> Info:
-    """Return the info of an ended episode. number: its position among the episodes that ended in this step."""
-    return {
-        **{key: _value(key, step, row, step.final_cars, number) for key in STEP_KEYS},
-        TRUNCATED: bool(step.truncated[row] and not step.terminated[row]),
-        TERMINAL_OBSERVATION: step.final_observations[number].copy(),
-    }
-
-
 class RacerMetricsCallback(BaseCallback):
     """Callback of stable-baselines3 that records `DrivingMetrics` in a training script of your own.
 
@@ -232,10 +248,13 @@ class RacerMetricsCallback(BaseCallback):
         count = self.training_env.num_envs
         self._env, self._episodes = _vec_env_of(self.training_env), EpisodeTracker(count)
         self._lap, self._lap_start = np.ones(count, np.int64), np.zeros(count, np.int64)
+        self._keys: Sequence[str] = COMPONENT_KEYS
+        with suppress(AttributeError):  # another environment with the racer's infos
+            self._keys = self.training_env.get_attr("component_keys")[0]
 
     def _on_step(self) -> bool:
         info = self._from_infos() if self._env is None else step_info(self._env.last_step)
-        self.metrics.add(self._episodes.step(info), self.logger)
+        self.metrics.add(self._episodes.step(info), self.logger, self._keys)
         return True
 
     def _on_rollout_end(self) -> None:
@@ -249,7 +268,7 @@ class RacerMetricsCallback(BaseCallback):
         times = ((steps - self._lap_start)[rows] / TICKS_PER_SECOND).tolist()
         self._lap[rows], self._lap_start[rows] = lap[rows], steps[rows]
         self._lap[ended], self._lap_start[ended] = 1, 0
-        components = np.array([[info[key] for key in COMPONENT_KEYS] for info in infos])
+        components = np.array([[info[key] for key in self._keys] for info in infos])
         stopped = np.array([not infos[row].get(TRUNCATED, False) for row in ended], np.bool_)
         gates, speeds = (np.array([info[key] for info in infos]) for key in ("checkpoint", "rawSpeed"))
         return StepInfo(components.sum(axis=1), components, times, rows, ended, stopped, gates, speeds)

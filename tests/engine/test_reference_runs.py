@@ -115,7 +115,8 @@ def engine_row(simulation: Simulation, action: Floats) -> Floats:
         car.arc / simulation.track.length,
         min(1.0, car.centre_distance / 80.0),
     ]
-    return as_row(action, car, observation, car.components)
+    assert not car.components[len(COMPONENTS) :].any()
+    return as_row(action, car, observation, car.components[: len(COMPONENTS)])
 
 
 def as_row(action: Floats, car: Any, observation: Any, components: Any) -> Floats:

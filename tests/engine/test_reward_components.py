@@ -35,12 +35,12 @@ def test_each_component_has_an_index_a_weight_and_a_valid_default(component: rew
 
 
 def test_every_list_of_components_follows_the_table() -> None:
-    assert CAR["components"].shape == (len(REWARD_COMPONENTS),)
+    assert CAR["components"].shape == (len(REWARD_COMPONENTS) + rewards.MAX_TERMS,)
     assert (RULES.names or ())[: len(REWARD_COMPONENTS)] == tuple(each.weight for each in REWARD_COMPONENTS)
     assert WIRE_NAMES == COMPONENT_KEYS == STEP_KEYS[: len(REWARD_COMPONENTS)]
     assert {name: width for name, _, width in COLUMNS}["components"] == len(REWARD_COMPONENTS)
     assert tuple(f"reward/{name}" for name in WIRE_NAMES) == figures.COMPONENT_KEYS
-    assert figures.COMPONENT_NAMES == reward_panel.NAMES == tuple(each.label for each in REWARD_COMPONENTS)
+    assert {each.label for each in REWARD_COMPONENTS} <= set(reward_panel.LABELS)
     assert len(component_colours()) == len(component_colours(colour_blind=True)) == len(REWARD_COMPONENTS)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from racer_env import RacerEnv
 from racer_env.engine import ANYWHERE, CAR, Circuit, Config, Simulation, Start, load_circuit, parse_config
+from racer_env.engine.rewards import COMPONENT_CAPACITY
 from racer_viewer.agents import load_agent
 from racer_viewer.replays import (
     ENGINE_VERSION,
@@ -42,7 +43,7 @@ class RecordedEpisode:
         assert definition is not None
         recorder = ReplayRecorder(definition, CONFIG, start, seed, "champion")
         self.rows, self.observations, self.rewards = [self.row()], [observation], [0.0]
-        self.totals = np.zeros(6)
+        self.totals = np.zeros(COMPONENT_CAPACITY)
         for tick in range(ticks):
             action: Any = agent.act(observation)
             if tick % 300 >= 260:

@@ -55,7 +55,7 @@ PANELS = {
     "speed": PanelKind(
         lambda painter, compact, rows: SpeedPanel(painter, compact), LEFT, 7, at_bottom=True, toggled=False
     ),
-    "reward": PanelKind(lambda painter, compact, rows: RewardPanel(painter, compact), RIGHT, 3),
+    "reward": PanelKind(lambda painter, compact, rows: RewardPanel(painter, compact, rows), RIGHT, 3),
     "agent": PanelKind(
         lambda painter, compact, rows: AgentPanel(painter, compact) if rows else EmptyAgentPanel(painter), RIGHT, 2
     ),
@@ -241,7 +241,9 @@ def _names(shown: Collection[str], snapshot: Snapshot) -> list[str]:
 
 
 def _rows(name: str, snapshot: Snapshot) -> int:
-    """Return the number of rows of the gaps panel, and 1 if the agent panel has content."""
+    """Return the number of rows of the gaps and of the reward panel, and 1 if the agent panel has content."""
     if name == "gaps":
         return min(ROWS, len(snapshot.gaps) - 1)
+    if name == "reward":
+        return len(snapshot.reward_components)
     return int(name == "agent" and snapshot.insight is not None)

@@ -9,7 +9,8 @@ import numpy as np
 import pygame
 from numpy.typing import NDArray
 
-from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Track
+from racer_env.engine import TICKS_PER_SECOND, Track
+from racer_env.engine.rewards import COMPONENT_CAPACITY
 from racer_viewer.snapshot import Snapshot
 from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
 
@@ -118,7 +119,7 @@ Floats = NDArray[np.float64]
 class History:
     """Recent values of the followed car, one row per tick with the newest last; rows before the first tick are 0.
 
-    rewards: (360, 6) reward components.
+    rewards: (360, COMPONENT_CAPACITY) reward components.
     values: (360,) return that the agent expected, NaN if there was none.
     speeds: (360,) [units/s].
     asked, done: (120, 3) steer, throttle and brake as requested by the driver and as applied by the car.
@@ -126,7 +127,7 @@ class History:
     """
 
     def __init__(self) -> None:
-        self.rewards = np.zeros((TICKS, len(REWARD_COMPONENTS)))
+        self.rewards = np.zeros((TICKS, COMPONENT_CAPACITY))
         self.values = np.full(TICKS, np.nan)
         self.speeds = np.zeros(TICKS)
         self.asked, self.done = np.zeros((INPUT_TICKS, 3)), np.zeros((INPUT_TICKS, 3))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pygame
 
-from racer_env.engine import REWARD_COMPONENTS, component_colours
+from racer_env.engine import REWARD_COMPONENTS, Component, component_colours
 from racer_viewer.render.overlays.panel import (
     EDGE,
     ROW,
@@ -24,61 +24,83 @@ from racer_viewer.render.overlays.panel import (
 )
 from racer_viewer.timing import signed
 from racer_viewer.translation import _, mark
-from racer_viewer.ui.theme import TEXT_SMALL
+from racer_viewer.ui.theme import TEXT_SMALL, Colour
 
-LABELS = (mark("progress"), mark("speed"), mark("wall"), mark("off track"), mark("backward"), mark("stillness"))
+LABELS = (
+    mark("progress"), mark("speed"), mark("wall"), mark("off track"), mark("backward"), mark("stillness"),
+    mark("total"),
+)  # fmt: skip
 """Labels of the engine's components, collected here for translation."""
-NAMES = tuple(component.label for component in REWARD_COMPONENTS)
 TICKS_PER_COLUMN = 4
 COLUMNS = TICKS // TICKS_PER_COLUMN
 GRAPH_HEIGHT = 54
-COMPACT_HEIGHT = 2 * EDGE + (len(NAMES) + 2) * ROW + 2
-HEIGHT = COMPACT_HEIGHT + GRAPH_HEIGHT + 6
 LABEL_WIDTH, SUM_WIDTH = 80, 56
 """Space left and right of the bars, at scale 1 [px]."""
 MIN_REACH = 1e-4
 """Smallest reach of the axis, reward per tick."""
 
 
+def panel_height(rows: int, compact: bool) -> int:
+    """Return the height of the panel of so many components at scale 1 [px]."""
+    height = 2 * EDGE + (rows + 2) * ROW + 2
+    return height if compact else height + GRAPH_HEIGHT + 6
+
+
 class RewardPanel(Panel):
-    """Bars and a stacked graph on one axis with labelled ends. The compact form has no graph."""
+    """Bars and a stacked graph on one axis with labelled ends. The compact form has no graph.
+
+    rows: number of components.
+    """
 
     EVERY, PHASE = 3, 2
 
-    def __init__(self, painter: TextPainter, compact: bool) -> None:
-        super().__init__(painter, COMPACT_HEIGHT if compact else HEIGHT)
+    def __init__(self, painter: TextPainter, compact: bool, rows: int = len(REWARD_COMPONENTS)) -> None:
+        super().__init__(painter, panel_height(rows, compact))
         self.axis = StableAxis(MIN_REACH)
-        self._colours = component_colours(self.palette.colour_blind)
-        self.title(_("REWARD"), _("sum"))
         left, width = self.left + self.px(LABEL_WIDTH), self.right - self.left - self.px(LABEL_WIDTH + SUM_WIDTH)
-        self.bars = [self.bar_in_row(left, self._row_top(row), width // 2 * 2) for row in range(len(NAMES) + 1)]
+        self.bars = [self.bar_in_row(left, self._row_top(row), width // 2 * 2) for row in range(rows + 1)]
         """Bars of the components, then of the total; the middle is 0."""
-        for row, (name, bar) in enumerate(zip((*NAMES, mark("total")), self.bars, strict=True)):
-            if row < len(NAMES):
+        self.graph = None if compact else self._graph_frame()
+        """Area of the stacked graph; its middle is 0."""
+        self._rows = rows
+        self._blank = self.plate.copy()
+        self._components: tuple[Component, ...] = ()
+        self._colours: tuple[Colour, ...] = ()
+
+    def prepare(self, view: PanelInput) -> None:
+        """Draw the names of the components again if they have changed."""
+        components = view.snapshot.reward_components
+        if components == self._components:
+            return
+        self._components, self._colours = components, component_colours(self.palette.colour_blind, components)
+        self.plate = self._blank.copy()
+        self.title(_("REWARD"), _("sum"))
+        names = (*(_(each.label) for each in components), _("total"))
+        for row, (name, bar) in enumerate(zip(names, self.bars, strict=True)):
+            if row < self._rows:
                 swatch = pygame.Rect(self.left, bar.top, self.bar_height, self.bar_height)
                 pygame.draw.rect(self.plate, self._colours[row], swatch, border_radius=self.px(2))
-            label = painter.fitted(_(name), self.px(LABEL_WIDTH - 13))
-            painter.text(self.plate, label, self.left + self.px(13), self._row_top(row), self.palette.text)
+            label = self.painter.fitted(name, self.px(LABEL_WIDTH - 13))
+            self.painter.text(self.plate, label, self.left + self.px(13), self._row_top(row), self.palette.text)
             self.groove(bar)
         first, last = self.bars[0], self.bars[-1]
         self.plate.fill(self.palette.faint, (first.centerx, first.top, 1, last.bottom - first.top))
-        self.graph = None if compact else self._graph_frame()
-        """Area of the stacked graph; its middle is 0."""
 
     def draw_moving(self, board: pygame.Surface, view: PanelInput) -> None:
-        parts = view.snapshot.car["components"].tolist()
-        columns = stacked_columns(view.history)
-        reach = self.axis.cover(_stacked_reach(np.vstack([columns, view.snapshot.car["components"][None]])))
+        now = view.snapshot.car["components"][: self._rows]
+        parts = now.tolist()
+        columns = stacked_columns(view.history)[:, : self._rows]
+        reach = self.axis.cover(_stacked_reach(np.vstack([columns, now[None]])))
         digits = max(0, -math.floor(math.log10(reach)))
         label = _("tick") + f" ±{reach:.{digits}f}"
         drawn = self.theme.text(label, TEXT_SMALL, self.palette.faint)
         board.blit(drawn, (self.bars[0].centerx - drawn.get_width() // 2, self.top))
-        totals = view.snapshot.totals.tolist()
+        totals = view.snapshot.totals[: self._rows].tolist()
         for row, (part, total) in enumerate(zip(parts, totals, strict=True)):
             fill_signed_bar(board, self.bars[row], part / reach, self._colours[row])
             self._draw_sum(board, row, total)
         fill_signed_bar(board, self.bars[-1], sum(parts) / reach, self.palette.text)
-        self._draw_sum(board, len(NAMES), sum(totals))
+        self._draw_sum(board, self._rows, sum(totals))
         if self.graph is not None:
             self._draw_graph(board, self.graph, columns / reach)
 
@@ -88,7 +110,7 @@ class RewardPanel(Panel):
         self.painter.number(board, signed(total, decimals), self.right, self._row_top(row), colour)
 
     def _graph_frame(self) -> pygame.Rect:
-        top = self._row_top(len(NAMES) + 1) + self.px(3)
+        top = self._row_top(len(self.bars)) + self.px(3)
         height = self.px(GRAPH_HEIGHT) // 2 * 2
         frame = pygame.Rect(self.left, top, self.right - self.left, height)
         self.plate.fill(blend(self.palette.panel[:3], self.palette.line, 0.5), frame)
@@ -116,7 +138,7 @@ class RewardPanel(Panel):
 
 
 def stacked_columns(history: History) -> Floats:
-    """Return means over four ticks each, (90, 6); the newest column may cover fewer ticks.
+    """Return means over four ticks each, (90, COMPONENT_CAPACITY); the newest column may cover fewer ticks.
 
     Columns start at every fourth tick of the episode, so that a full column only moves and never changes.
     """

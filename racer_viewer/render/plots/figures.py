@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, circuit_name, component_colours
+from racer_env.engine import REWARD_COMPONENTS, TICKS_PER_SECOND, Component, circuit_name, component_colours
+from racer_env.engine.rewards import MAX_TERMS, TermComponent
+from racer_env.engine.terms import is_term_name, term_components
 from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.axes import (
     PLAIN,
@@ -30,9 +32,10 @@ from racer_viewer.ui.theme import Colour, Palette
 
 Floats = NDArray[np.float64]
 
-COMPONENT_KEYS = tuple(f"reward/{component.wire_name}" for component in REWARD_COMPONENTS)
+REWARD_KEY = "reward/"
+"""Prefix of the metrics of reward components and terms."""
+COMPONENT_KEYS = tuple(REWARD_KEY + component.wire_name for component in REWARD_COMPONENTS)
 """Metrics of the reward components."""
-COMPONENT_NAMES = tuple(component.label for component in REWARD_COMPONENTS)
 EPISODE_REWARD = "rollout/ep_rew_mean"
 BEST_LAP = "racer/best_lap_time_sec"
 MEDIANS = 80
@@ -139,19 +142,17 @@ def _figure(figure: Figure, runs: Sequence[RunHistory], palette: Palette) -> Con
 
 def _reward(runs: Sequence[RunHistory], palette: Palette) -> Content:
     """Return reward components per second; means per step are too small to read."""
-    parts = [np.stack([_values(run, key) for key in COMPONENT_KEYS], axis=1) * TICKS_PER_SECOND for run in runs]
-    several, colours_of_components = len(runs) > 1, component_colours(palette.colour_blind)
+    parts, several = [_reward_parts(run) for run in runs], len(runs) > 1
+    components: tuple[Component, ...] = (*REWARD_COMPONENTS, *terms_of(runs[0]))
+    names = tuple(_(component.label) for component in components)
+    colours_of_components = component_colours(palette.colour_blind, components)
     colours = run_colours(runs, palette) if several else [palette.text]
     lines = tuple(
         ChartLine(_name(run, runs) if several else _("total"), colour, run.steps, part.sum(axis=1))
         for run, colour, part in zip(runs, colours, parts, strict=True)
     )
-    stack = (
-        Stack(tuple(map(_, COMPONENT_NAMES)), colours_of_components, runs[0].steps, parts[0])
-        if len(runs) == 1
-        else None
-    )
-    seen = [number for number in range(len(REWARD_COMPONENTS)) if stack and np.nan_to_num(stack.parts[:, number]).any()]
+    stack = None if several else Stack(names, colours_of_components, runs[0].steps, parts[0])
+    seen = [number for number in range(len(names)) if stack and np.nan_to_num(stack.parts[:, number]).any()]
     return Content(
         _("REWARD PER SECOND"),
         PLAIN,
@@ -160,8 +161,24 @@ def _reward(runs: Sequence[RunHistory], palette: Palette) -> Content:
         marks=_marks(runs, palette),
         include=(0.0,),
         latest=_latest(lines, PLAIN, palette),
-        legend=tuple((_(COMPONENT_NAMES[number]), colours_of_components[number]) for number in seen),
+        legend=tuple((names[number], colours_of_components[number]) for number in seen),
     )
+
+
+def terms_of(run: RunHistory) -> tuple[TermComponent, ...]:
+    """Return the terms of a run's reward, as its metrics name them; a run may have changed its terms."""
+    names = (key.removeprefix(REWARD_KEY) for key in run.values if key.startswith(REWARD_KEY))
+    found = [name for name in names if REWARD_KEY + name not in COMPONENT_KEYS and is_term_name(name)]
+    return term_components(dict.fromkeys(found[:MAX_TERMS], ""))
+
+
+def _reward_parts(run: RunHistory) -> Floats:
+    """Return the reward of each component and term per second, (n, k); a term pays nothing before it is added."""
+    fixed = [_values(run, key) for key in COMPONENT_KEYS]
+    known = np.isfinite(fixed[0])
+    terms = [_values(run, REWARD_KEY + term.name) for term in terms_of(run)]
+    own = [np.where(known & ~np.isfinite(term), 0.0, term) for term in terms]
+    return np.stack([*fixed, *own], axis=1) * TICKS_PER_SECOND
 
 
 def _laps(runs: Sequence[RunHistory], palette: Palette, circuit: str) -> Content:

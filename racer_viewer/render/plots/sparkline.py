@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from racer_viewer.render.overlays.panel import blend
 from racer_viewer.render.plots.axes import Axes, figure_limits, lap_limits
 from racer_viewer.render.plots.drawing import draw_areas, draw_dots, draw_line, stepped
-from racer_viewer.render.plots.figures import COMPONENT_KEYS, EPISODE_REWARD, lap_times, span
+from racer_viewer.render.plots.figures import COMPONENT_KEYS, EPISODE_REWARD, REWARD_KEY, lap_times, span, terms_of
 from racer_viewer.render.plots.series import moving_average, running_best
 from racer_viewer.run_history import RunHistory
 from racer_viewer.ui.theme import Theme
@@ -85,7 +85,8 @@ def _rewards(curves: RunHistory) -> tuple[Floats, Floats]:
     values = curves.values.get(EPISODE_REWARD)
     if values is None or not np.isfinite(values).any():
         parts = [curves.values[key] for key in COMPONENT_KEYS if key in curves.values]
-        values = np.sum(parts, axis=0) if parts else np.full(len(curves.steps), np.nan)
+        terms = [np.nan_to_num(curves.values[REWARD_KEY + term.name]) for term in terms_of(curves)]
+        values = np.sum([*parts, *terms], axis=0) if parts else np.full(len(curves.steps), np.nan)
     there = np.isfinite(values)
     return curves.steps[there], values[there]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from racer_env.engine import TICKS_PER_SECOND, Simulation
 from racer_env.engine.compiled import Compiled, part
-from racer_env.engine.rewards import COMPONENT_COUNT
+from racer_env.engine.rewards import COMPONENT_CAPACITY
 from racer_viewer.timing import SECTORS
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.lap_tracker import UNKNOWN, sectors_by_gate
@@ -80,7 +80,7 @@ class DrivingLog:
             episode_reward=np.zeros(cars),
             counters=np.zeros(5, np.int64),
             distance=np.zeros(1),
-            components=np.zeros(COMPONENT_COUNT),
+            components=np.zeros(COMPONENT_CAPACITY),
             car_rewards=np.zeros(cars),
             car_episodes=np.zeros(cars, np.int64),
             laps=np.zeros((capacity, 2)),
@@ -119,7 +119,7 @@ def add_tick(driving: Compiled, car: Compiled, i: int) -> None:
     """Add a tick of car i, before its next episode starts."""
     counters, tick = driving.counters, car.step_count
     over = car.terminated or car.truncated
-    for component in range(COMPONENT_COUNT):
+    for component in range(COMPONENT_CAPACITY):
         driving.components[component] += car.components[component]
     driving.car_rewards[i] += car.reward
     driving.episode_reward[i] += car.reward

@@ -42,7 +42,10 @@ def snapshot_of(track: Track) -> MakeSnapshot:
         on = fields.pop("track_", track)
         focus = fields.get("focus", 0)
         for name, value in changes.items():
-            rows[name][focus] = value
+            if name == "components":  # there is room for more
+                rows[name][focus][: len(value)] = value
+            else:
+                rows[name][focus] = value
         styles = tuple(CarStyle(f"Car {number}", ORDINARY.cars[number % 8]) for number in range(cars))
         return Snapshot(on, rows, **{"styles": styles} | fields)
 

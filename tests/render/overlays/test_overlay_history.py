@@ -8,6 +8,7 @@ import pygame
 import pytest
 
 from racer_env.engine import load_circuit
+from racer_env.engine.rewards import COMPONENT_CAPACITY
 from racer_viewer.render.overlays import OVERLAYS, Overlays
 from racer_viewer.render.overlays.panel import TICKS, History
 from racer_viewer.render.overlays.reward import COLUMNS, stacked_columns
@@ -30,7 +31,7 @@ def test_the_newest_tick_is_last(snapshot_of: MakeSnapshot) -> None:
     history = filled(snapshot_of)
     assert history.ticks == 10
     np.testing.assert_array_equal(history.speeds[-11:], range(11))
-    np.testing.assert_array_equal(history.rewards[-1], [10] * 6)
+    np.testing.assert_array_equal(history.rewards[-1, :6], [10] * 6)
     np.testing.assert_array_equal(history.asked[-1], [0.5, 1.0, 0.0])
     np.testing.assert_array_equal(history.done[-1], [0.0, 0.25, 0.0])
     assert np.isnan(history.values).all()
@@ -78,7 +79,7 @@ def test_another_theme_has_the_same_past(snapshot_of: MakeSnapshot) -> None:
 def test_columns_of_the_reward_graph_are_means_of_four_ticks(snapshot_of: MakeSnapshot, ticks: int) -> None:
     history = filled(snapshot_of, ticks)
     columns = stacked_columns(history)
-    assert columns.shape == (COLUMNS, 6)
+    assert columns.shape == (COLUMNS, COMPONENT_CAPACITY)
     newest = range((ticks - 1) // 4 * 4 + 1, ticks + 1)
     assert columns[-1, 0] == np.mean(newest)
     if ticks > 4:

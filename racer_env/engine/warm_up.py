@@ -14,7 +14,7 @@ from threading import Thread
 import numpy as np
 
 from racer_env.engine.compiled import can_cache, is_cached
-from racer_env.engine.simulation import Simulation, bind_observe, bind_start, bind_step, step_arguments
+from racer_env.engine.simulation import Simulation, bind_observe, bind_start, bind_step, bind_term_step, step_arguments
 from racer_env.engine.tick import step_cars
 from racer_env.engine.track import Track, build_track
 
@@ -33,6 +33,11 @@ def warm_up(progress: Progress | None = None) -> None:
         report(f"Compiling the engine: {name} are ready", {"walls": 0.95, "ticks": 0.98}[name])
     Simulation(_ring()).step(np.zeros((1, 3)))
     report("The engine is ready", 1.0)
+
+
+def warm_up_terms() -> None:
+    """Compile what only configs with reward terms call, or load it from disk."""
+    bind_term_step(_ring().brute_force_tables())
 
 
 def is_ready() -> bool:

@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     from racer_env.bridge.net import ServerAddress, run_server, uvloop_factory
     from racer_env.bridge.server import BridgeServer
     from racer_env.bridge.session import ServerLimits
+    from racer_env.engine.warm_up import warm_up_terms
     from racer_viewer.warmup import prepare_engine
 
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     server = BridgeServer(address, chosen_token(options), limits, options.allow_origin, options.strict)
     make_loop = uvloop_factory() if options.uvloop else None
     server.listen()
-    prepare_engine()
+    prepare_engine(warm_up_terms)  # a client with terms must not make the others wait for the compiler
     run_server(server, _print_address, make_loop)
     return 0
 

@@ -1,7 +1,6 @@
 """Quantities of a tick: each against what it says, computed another way."""
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ def actions_of(track: Track, ticks: int, seed: int) -> NDArray[np.float64]:
 
 
 @pytest.fixture(scope="module", params=["track-01", "track-03", "random:5:hard"])
-def driven(request: pytest.FixtureRequest) -> Iterator[tuple[Track, RecordedDrive, NDArray[np.void]]]:
+def driven(request: pytest.FixtureRequest) -> tuple[Track, RecordedDrive, NDArray[np.void]]:
     """A track, its recorded drive, and the rows of the car before and after every tick."""
     track = load_circuit(request.param)
     actions = actions_of(track, 2400, 5)
@@ -41,16 +40,15 @@ def driven(request: pytest.FixtureRequest) -> Iterator[tuple[Track, RecordedDriv
     for tick, action in enumerate(actions, 1):
         simulation.step(action[None])
         rows[tick] = simulation.cars[0]
-    yield track, record_drive(track, actions, ANYWHERE, SEED), rows
+    return track, record_drive(track, actions, ANYWHERE, SEED), rows
 
 
 def test_names_are_those_of_their_places() -> None:
     for name, index in QUANTITY_INDEX.items():
         if not name.startswith("ray_"):
             assert getattr(quantities, f"_{name.upper()}") == index, name
-    assert [QUANTITY_INDEX[f"ray_{ray}"] for ray in range(9)] == [
-        *range(QUANTITY_INDEX["ray_0"], QUANTITY_INDEX["ray_8"] + 1)
-    ]
+    first = QUANTITY_INDEX["ray_0"]
+    assert [QUANTITY_INDEX[f"ray_{ray}"] for ray in range(9)] == [*range(first, first + 9)]
 
 
 def test_every_quantity_is_what_it_says(driven: tuple[Track, RecordedDrive, NDArray[np.void]]) -> None:

@@ -75,7 +75,7 @@ def test_cars_threads_and_tracks_do_not_matter(threads: int) -> None:
 def test_a_car_moved_from_outside_is_paid_for_its_own_way_only() -> None:
     config = {"terms": {"way": "advance"}}
     simulation = Simulation(load_circuit("track-01"), 1, config)
-    for result in drive(simulation, 100):
+    for _ in drive(simulation, 100):
         pass
     x, y = simulation.track.centreline.points(np.array([500.0]))[0]
     simulation.cars["x"], simulation.cars["y"] = x, y

@@ -27,8 +27,8 @@ from racer_viewer.training.run_lock import LearnerAddress, RunLock, read_address
 
 WATCH, DETACH, PAUSE, RESUME, SAVE = "watch", "detach", "pause", "resume", "save"
 PACE, WEIGHTS, STOP, DISCARD, LEFT = "pace", "weights", "stop", "discard", "left"
-"""Values of a message's `do`. WATCH registers a connection as a viewer; PACE has `times` and WEIGHTS has `weights`.
-LEFT is queued by the server itself when the last viewer has left and the run continues."""
+"""Values of a message's `do`. WATCH registers a connection as a viewer; PACE has `times`; WEIGHTS has `weights`, and
+`terms` if they change too. LEFT is queued by the server itself when the last viewer has left and the run continues."""
 
 HOST = "127.0.0.1"
 HANDSHAKE_TIMEOUT = 5.0

@@ -174,7 +174,7 @@ class ControlCallback(Callback):
             RESUME: self._resume,
             SAVE: lambda message: self._run.save_now(),
             PACE: lambda message: self._set_pace(message["times"]),
-            WEIGHTS: lambda message: self._run.change_weights(message["weights"]),
+            WEIGHTS: lambda message: self._run.change_rewards(message["weights"], message.get("terms")),
             STOP: lambda message: self._run.stop(),
             DISCARD: lambda message: self._run.discard(),
             LEFT: self._continue_unwatched,

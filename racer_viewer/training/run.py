@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from racer_env.engine import circuit_name, load_circuit, parse_config
+from racer_env.engine import Config, circuit_name, load_circuit, parse_config
 from racer_env.errors import RacerError, os_reason
 from racer_viewer.optional import SB3
 from racer_viewer.training.callbacks import (
@@ -149,22 +149,23 @@ class Run:
         assert self._checkpoints is not None
         self._checkpoints.save()
 
-    def change_weights(self, weights: Mapping[str, float]) -> None:
-        """Change reward weights, by the keys of an ai-config, from the next tick on. Only from within `learn`."""
+    def change_rewards(self, weights: Mapping[str, float], terms: Mapping[str, str] | None = None) -> None:
+        """Change reward weights, by the keys of an ai-config, from the next tick on. Only from within `learn`.
+
+        terms: all terms from now on; None keeps them.
+        """
         assert self._learner is not None
-        before = self.config.rewards.to_json()
-        rewards = parse_config({**before, "weights": {**before["weights"], **weights}})
-        if rewards == self.config.rewards:
+        before = self.config.rewards
+        plain = before.to_json()
+        rewards = parse_config(
+            {**plain, "weights": {**plain["weights"], **weights}, "terms": before.formulas if terms is None else terms}
+        )
+        if rewards == before:
             return
         self._learner.set_rewards(rewards)
         self.config = replace(self.config, rewards=rewards)
-        after, steps = rewards.to_json(), self._learner.steps
-        changed = [
-            f"{key} from {old:g} to {after['weights'][key]:g}"
-            for key, old in before["weights"].items()
-            if old != after["weights"][key]
-        ]
-        self.log.event("weights", ", ".join(changed), steps, rewards=after)
+        steps = self._learner.steps
+        self.log.event("weights", describe_change(before, rewards), steps, rewards=rewards.to_json())
         try:
             write_config(self.config, self.folder)
         except OSError as error:
@@ -224,6 +225,19 @@ class Run:
         text = f"Started: {config.algo.upper()} on {where}, {config.num_cars} cars, {engine}"
         text = text if not steps else f"Resumed at {steps:,} steps"
         self.log.event("begin", text, steps, circuits=config.circuits)
+
+
+def describe_change(before: Config, after: Config) -> str:
+    """Return in words which weights and terms of two configs differ."""
+    old, new = before.to_json()["weights"], after.to_json()["weights"]
+    changed = [f"{key} from {value:g} to {new[key]:g}" for key, value in old.items() if value != new[key]]
+    names = dict.fromkeys([*before.formulas, *after.formulas])
+    for name in names:
+        formula = after.formulas.get(name)
+        if formula != before.formulas.get(name):
+            word = "new" if name not in before.formulas else "removed" if formula is None else "changed"
+            changed.append(f"term {name} {word}")
+    return ", ".join(changed) or "order of the terms"
 
 
 def create_learner(config: RunConfig, bridge_url: str | None = None) -> Learner:

@@ -286,10 +286,14 @@ class RunMonitor:
         self._pace = times
         self._client.send_command(control.PACE, times=times)
 
-    def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Change reward weights, by the keys of an ai-config; missing ones stay. Raises ConfigError if invalid."""
-        parse_config({"weights": dict(weights)})
-        self._client.send_command(control.WEIGHTS, weights=dict(weights))
+    def set_weights(self, weights: Mapping[str, float], terms: Mapping[str, str] | None = None) -> None:
+        """Change reward weights, by the keys of an ai-config; missing ones stay. Raises ConfigError if invalid.
+
+        terms: all terms from now on; None keeps them.
+        """
+        parse_config({"weights": dict(weights), "terms": dict(terms or {})})
+        changed = {} if terms is None else {"terms": dict(terms)}
+        self._client.send_command(control.WEIGHTS, weights=dict(weights), **changed)
 
     def stop(self, discard: bool = False) -> None:
         """End the run and save its model, or with `discard` remove its folder, also after the run has ended."""

@@ -8,7 +8,7 @@ import numpy as np
 import pygame
 import pytest
 
-from racer_env.engine import load_circuit, parse_config
+from racer_env.engine import Config, load_circuit, parse_config
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.play import PlayScreen
@@ -29,7 +29,8 @@ from racer_viewer.ui.theme import COLOUR_BLIND, ORDINARY
 from tests.modes.person import Person
 from tests.modes.run_folders import make_logged_run, make_run
 
-WEIGHTS = preset("ppo").rewards.to_json()["weights"]
+REWARDS = preset("ppo").rewards
+WEIGHTS = REWARDS.to_json()["weights"]
 
 
 def opened(person: Person, folder: Path) -> TrainScreen:
@@ -105,6 +106,10 @@ def colours(train: TrainScreen) -> list[tuple[int, int, int]]:
     return [style.colour for style in train.view.after.styles]
 
 
+def changed(**weights: float) -> Config:
+    return parse_config({**REWARDS.to_json(), "weights": {**WEIGHTS, **weights}})
+
+
 def paid(showcase: Showcase) -> dict[str, Any]:
     weights: dict[str, Any] = parse_config(showcase.setup.config).to_json()["weights"]
     return weights
@@ -112,16 +117,18 @@ def paid(showcase: Showcase) -> dict[str, Any]:
 
 def test_the_showcase_pays_what_the_run_pays() -> None:
     run = replace(preset("ppo"), progress_in_units=False)
-    showcase = Showcase("track-02", run, WEIGHTS, ORDINARY, "You")
+    showcase = Showcase("track-02", run, REWARDS, ORDINARY, "You")
     assert paid(showcase) == WEIGHTS
-    showcase.set_weights({**WEIGHTS, "wallPenalty": -0.03})
+    showcase.set_rewards(changed(wallPenalty=-0.03))
     assert paid(showcase) == {**WEIGHTS, "wallPenalty": -0.03}
+    showcase.set_rewards(parse_config({"terms": {"own": "speed"}}))
+    assert [each.label for each in showcase.tick.snapshot.reward_components][6:] == ["own"]
     showcase.close()
 
 
 def test_progress_in_units_is_paid_by_the_length_of_the_circuit() -> None:
     run = replace(preset("ppo"), progress_in_units=True)
-    showcase = Showcase("track-02", run, {**WEIGHTS, "progress": 2.0}, ORDINARY, "You")
+    showcase = Showcase("track-02", run, changed(progress=2.0), ORDINARY, "You")
     assert paid(showcase)["progress"] == pytest.approx(2.0 * load_circuit("track-02").length / PAID_UNITS)
     showcase.close()
 
@@ -141,7 +148,7 @@ class Circling:
 
 
 def test_a_policy_that_gets_nowhere_begins_anew_though_it_does_not_stand() -> None:
-    showcase = Showcase("track-01", preset("ppo"), WEIGHTS, ORDINARY, "You")
+    showcase = Showcase("track-01", preset("ppo"), REWARDS, ORDINARY, "You")
     showcase.swap(Circling())  # type: ignore[arg-type]
     for _ in range(STUCK_TICKS):
         showcase.step(NO_ACTION)
@@ -156,10 +163,10 @@ def test_a_policy_that_gets_nowhere_begins_anew_though_it_does_not_stand() -> No
 
 
 def test_new_weights_do_not_take_the_wheel_from_a_person() -> None:
-    showcase = Showcase("track-01", preset("ppo"), WEIGHTS, ORDINARY, "You")
+    showcase = Showcase("track-01", preset("ppo"), REWARDS, ORDINARY, "You")
     showcase.let_player_drive(True)
     setup = showcase.setup
-    showcase.set_weights({**WEIGHTS, "wallPenalty": -0.03})
+    showcase.set_rewards(changed(wallPenalty=-0.03))
     assert showcase.setup is setup
     showcase.let_player_drive(False)
     assert paid(showcase)["wallPenalty"] == -0.03
@@ -170,7 +177,7 @@ def test_only_the_weights_that_were_changed_are_sent(
     person: Person, train: TrainScreen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[dict[str, float]] = []
-    monkeypatch.setattr(RunMonitor, "set_weights", lambda run, weights: sent.append(dict(weights)))
+    monkeypatch.setattr(RunMonitor, "set_weights", lambda run, weights, terms=None: sent.append(dict(weights)))
     person.app.context.push(WeightsScreen(person.app.context, train))
     person.go_to("Wall")
     person.press("left")
@@ -186,7 +193,7 @@ def test_changed_weights_are_not_dropped_without_a_question(
     person: Person, train: TrainScreen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[dict[str, float]] = []
-    monkeypatch.setattr(RunMonitor, "set_weights", lambda run, weights: sent.append(dict(weights)))
+    monkeypatch.setattr(RunMonitor, "set_weights", lambda run, weights, terms=None: sent.append(dict(weights)))
     person.app.context.push(WeightsScreen(person.app.context, train))
     person.go_to("Wall")
     person.press("left", "escape")

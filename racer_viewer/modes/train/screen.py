@@ -80,7 +80,7 @@ class TrainScreen(Screen):
 
     def _new_showcase(self, app: AppContext) -> Showcase:
         run = self.run
-        return Showcase(self.circuit, run.config, run.weights, app.theme.palette, app.settings.name)
+        return Showcase(self.circuit, run.config, run.config.rewards, app.theme.palette, app.settings.name)
 
     def _prepare_ground(self, size: tuple[int, int]) -> None:
         """Prepare the ground of the first view for a window of this size."""
@@ -166,7 +166,7 @@ class TrainScreen(Screen):
 
     def tick(self, controls: Controls) -> None:
         self._ticks += 1
-        self.showcase.set_weights(self.run.weights)
+        self.showcase.set_rewards(self.run.config.rewards)
         self.policy.tick()
         self.view.camera.zooms = self.layout is not TrainLayout.ALL
         speed = float(self.view.after.car["speed"])
@@ -193,10 +193,12 @@ class TrainScreen(Screen):
         self.run.set_pace(pace)
         self.app.notify(_("Pace: {pace}").format(pace=pace_name(pace)))
 
-    def set_weights(self, weights: dict[str, float]) -> None:
-        """Change some reward weights from now on."""
-        self.run.set_weights(weights)
-        self.app.notify(_("The new weights apply from now on"))
+    def set_weights(self, weights: dict[str, float], terms: dict[str, str] | None = None) -> None:
+        """Change some reward weights, and all terms unless they are None, from now on."""
+        self.run.set_weights(weights, terms)
+        self.app.notify(
+            _("The new weights apply from now on") if terms is None else _("The new reward applies from now on")
+        )
 
     def smooth(self, by: float) -> None:
         """Change the smoothing of the curves."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from racer_env.engine import Track, load_circuit
+from racer_env.engine import Config, Track, load_circuit
 from racer_env.errors import RacerError, in_one_line
 from racer_viewer.agents import Agent
 from racer_viewer.modes.controls import Action
@@ -157,18 +157,16 @@ class Showcase:
     """A race that restarts when the driving policy stands still or is stuck, or when the drivers change.
 
     run: configuration of the run, whose rewards count here too.
-    weights: current reward weights, by the keys of an ai-config.
+    rewards: current rewards.
     player: name of the user.
 
     setup: definition of the race.
     tick: latest tick of the race.
     """
 
-    def __init__(
-        self, circuit: str, run: RunConfig, weights: Mapping[str, float], palette: Palette, player: str
-    ) -> None:
+    def __init__(self, circuit: str, run: RunConfig, rewards: Config, palette: Palette, player: str) -> None:
         self._circuit, self._run, self._palette, self._player = circuit, run, palette, player
-        self._weights = dict(weights)
+        self._rewards = rewards
         self._name = NEWEST
         self._newest: Agent | None = None
         self._earlier: tuple[str, Agent] | None = None
@@ -212,10 +210,10 @@ class Showcase:
             self.player_drives = on
             self._reopen()
 
-    def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Use other reward weights; a race of the user continues with the weights it began with."""
-        if dict(weights) != self._weights:
-            self._weights = dict(weights)
+    def set_rewards(self, rewards: Config) -> None:
+        """Use other rewards; a race of the user continues with those it began with."""
+        if rewards != self._rewards:
+            self._rewards = rewards
             if not self.player_drives:
                 self._reopen()
 
@@ -282,7 +280,7 @@ class Showcase:
 
     def _config(self) -> dict[str, Any]:
         """Return the ai-config with the rewards of the run on this circuit."""
-        weights = {**self._run.rewards.to_json()["weights"], **self._weights}
+        rewards = self._rewards.to_json()
         if self._run.progress_in_units:
-            weights["progress"] *= load_circuit(self._circuit).length / PAID_UNITS
-        return {"weights": weights, "episode": EPISODE_LIMITS}
+            rewards["weights"]["progress"] *= load_circuit(self._circuit).length / PAID_UNITS
+        return {**rewards, "episode": EPISODE_LIMITS}

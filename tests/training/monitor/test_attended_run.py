@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from racer_viewer.training import run_monitor
@@ -77,6 +78,35 @@ def test_some_of_the_weights_are_changed(training: Run) -> None:
     assert run.weights == {**before, "wallPenalty": -0.5, "speedBonus": 0.125}
     assert event_kinds(run).count("weights") == 2, "unchanged weights are no event"
     assert RunMonitor.attach(training.folder).weights == run.weights
+
+
+def test_terms_are_changed_while_a_run_learns(training: Run) -> None:
+    run = attach(training)
+    run.set_weights({}, {"smooth": "-0.01 * abs(steer_change)", "fast": "0.001"})
+    wait_for(lambda: list(run.config.rewards.formulas) == ["smooth", "fast"])
+    wait_for(lambda: np.isfinite(run.history.values.get("reward/fast", [np.nan])[-1]))
+    assert run.history.values["reward/fast"][-1] == pytest.approx(0.001)
+    run.set_weights({"speedBonus": 0.5}, {"fast": "0.002"})
+    wait_for(lambda: run.weights["speedBonus"] == 0.5)
+    assert run.config.rewards.formulas == {"fast": "0.002"}
+    last = [event.text for event in run.history.events if event.kind == "weights"][-1]
+    assert last == "speedBonus from 0 to 0.5, term smooth removed, term fast changed"
+    run.set_weights({"speedBonus": 0.25})
+    wait_for(lambda: run.weights["speedBonus"] == 0.25)
+    assert run.config.rewards.formulas == {"fast": "0.002"}, "terms that are not sent stay"
+
+
+def test_a_hostile_formula_in_a_command_changes_nothing(training: Run) -> None:
+    run, client = attach(training), ControlClient(training.folder)
+    client.connect()
+    for terms in ({"own": "__import__('os')"}, {"own": 7}, [1], "speed", {"progress": "1"}):
+        client.send_command("weights", weights={}, terms=terms)
+    client.send_command("save")
+    client.flush(wait=True)
+    wait_for(lambda: "checkpoint" in event_kinds(run))
+    assert event_kinds(run).count("problem") == 5
+    assert run.config.rewards.formulas == {}
+    client.close()
 
 
 @pytest.mark.parametrize("times", [10**400, "fast", [1.0], float("nan")])

@@ -14,9 +14,13 @@ from racer_viewer.training.vec_env import find_cars, simulation_of
 TICKS = 500
 
 
+TERMS = {"bend": "speed * curvature_50", "aim": "-0.1 * abs(heading_error)", "gate": "0.5 if gate_passed else 0"}
+
+
+@pytest.mark.parametrize("terms", [{}, TERMS], ids=["six components", "terms"])
 @pytest.mark.parametrize("tracks", [["track-01"], ["track-03", "random:7", "track-01"]])
-def test_the_native_learner_and_the_others_give_the_same_statistics(tracks: list[str]) -> None:
-    rewards = {"episode": {"maxSteps": 350, "stillnessTimeoutTicks": 60}}
+def test_the_native_learner_and_the_others_give_the_same_statistics(tracks: list[str], terms: dict[str, str]) -> None:
+    rewards = {"episode": {"maxSteps": 350, "stillnessTimeoutTicks": 60}, "terms": terms}
     config = parse_run_config(
         {"num_cars": 12, "n_steps": TICKS, "seed": 5, "tracks": tracks, "starts": "anywhere", "rewards": rewards}
     )
@@ -46,4 +50,6 @@ def test_the_native_learner_and_the_others_give_the_same_statistics(tracks: list
     assert native.lengths == other.lengths
     np.testing.assert_allclose(native.returns, other.returns, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(native.components, other.components, rtol=1e-9, atol=1e-9)
+    assert native.components[6 : 6 + len(terms)].all()
+    assert not native.components[6 + len(terms) :].any()
     assert sorted(map(repr, native.sectors)) == sorted(map(repr, other.sectors))

@@ -240,6 +240,26 @@ def test_new_reward_weights_are_paid_from_the_next_call_on(tmp_path: Path) -> No
     assert not any(rewards.wall)
 
 
+def test_terms_are_paid_and_logged_and_may_change_while_learning(tmp_path: Path) -> None:
+    class TermsCallback(Callback):
+        def __init__(self) -> None:
+            self.seen: set[tuple[float, float]] = set()
+
+        def on_step(self, stats: DrivingStats) -> bool:
+            self.seen.add((round(stats.components[6] / stats.steps, 9), round(stats.components[7] / stats.steps, 9)))
+            if self.learner.steps >= 256 and len(self.learner.config.rewards.formulas) == 1:
+                self.learner.set_rewards(parse_run_config({"rewards": {"terms": {"own": "2", "more": "3"}}}).rewards)
+            return True
+
+    terms = TermsCallback()
+    run = Run(tiny(rewards={"terms": {"own": "1"}}), tmp_path)
+    run.learn(callbacks=[terms])
+    assert terms.seen == {(1.0, 0.0), (2.0, 3.0)}
+    values = load_history(run.folder).values
+    assert values["reward/own"][0] == 1.0
+    assert values["reward/more"][-1] == 3.0
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     "values",

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".racer"
 KIND = "racer-replay"
-FORMAT = 2
-"""Version of the file format; files up to this version are read. Version 2 has `putBack`; without it, 1 is written."""
+FORMAT = 3
+"""Version of the file format; files up to this version are read. Version 2 has `putBack`, version 3 reward terms in its
+config; the lowest version that a replay needs is written."""
 
 ABOUT, ACTIONS = "about", "actions"
 MAX_ABOUT_BYTES = 2**18
@@ -148,7 +149,7 @@ def _about(replay: Replay) -> bytes:
         return msgspec.json.encode(
             _About(
                 KIND,
-                FORMAT if replay.put_back else 1,
+                FORMAT if replay.config.formulas else 2 if replay.put_back else 1,
                 replay.engine_version,
                 msgspec.Raw(msgspec.json.encode(_without_author(replay.circuit))),
                 msgspec.Raw(msgspec.json.encode(replay.config)),

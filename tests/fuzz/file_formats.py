@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ import numpy as np
 
 from racer_env.engine import load_circuit
 from racer_env.engine.circuits import assets_folder
-from racer_env.engine.config import Config, load_config
+from racer_env.engine.config import Config, load_config, parse_config
+from racer_env.engine.quantities import QUANTITIES
+from racer_env.engine.scoring import RecordedDrive, pay
 from racer_viewer.agents import load_agent, load_stats, models_folder, save_stats
 from racer_viewer.agents.model_writer import write_vec_normalize
 from racer_viewer.agents.onnx_file import FLOAT, OnnxGraph, OnnxNode, OnnxPort, write_onnx
 from racer_viewer.agents.stats_files import stats_npz
 from racer_viewer.modes.models import LapTimeCache, ModelLaps
+from racer_viewer.render.plots.figures import content_of
 from racer_viewer.replays import replay_from_bytes, replay_to_bytes
 from racer_viewer.replays.records import Records
 from racer_viewer.run_history import SWARM_CAR, Swarm
@@ -31,8 +35,16 @@ from racer_viewer.training.run_folder import Checkpoint, steps_of
 from racer_viewer.training.run_lock import LEARNER_FILE, read_address
 from racer_viewer.training.run_log import RUN_LOG_FILE
 from racer_viewer.training.run_log_reader import RunLogReader, load_history
+from racer_viewer.ui.theme import ORDINARY
 from tests.fuzz.limited import Format
-from tests.fuzz.mutations import mutate_bytes, mutate_json, mutate_lines, mutate_protobuf, mutate_zip
+from tests.fuzz.mutations import (
+    mutate_bytes,
+    mutate_formula,
+    mutate_json,
+    mutate_lines,
+    mutate_protobuf,
+    mutate_zip,
+)
 from tests.replays.replay_drives import RING, ring_run
 
 CHAMPION = models_folder() / "champion.zip"
@@ -185,20 +197,60 @@ def run_log(folder: Path) -> Sequence[bytes]:
         {"what": "update", "steps": 2048, "seconds": 1.5, "values": {"rollout/ep_rew_mean": 1.5}},
         {"what": "laps", "steps": 2048, "laps": [[8.4, 1]], "circuits": ["track-01"], "sectors": [[2.0, 3.0, 3.4]]},
         {"what": "event", "steps": 2048, "seconds": 1.5, "kind": "first lap", "text": "First lap"},
+        {
+            "what": "event",
+            "steps": 2048,
+            "seconds": 1.5,
+            "kind": "weights",
+            "text": "x",
+            "rewards": {"weights": {"progress": 2.0}, "terms": {"own": "speed * 2"}},
+        },
+        {"what": "update", "steps": 4096, "seconds": 2.5, "values": {"reward/own": 1.5, "reward/progress": 0.5}},
     ]
     return [b"".join(json.dumps(line).encode() + b"\n" for line in lines)]
 
 
 def read_run_log(data: bytes, folder: Path) -> None:
     (folder / RUN_LOG_FILE).write_bytes(data)
-    load_history(folder)
+    content_of("reward", [load_history(folder)], ORDINARY)
+
+
+FORMULAS = (
+    "-0.05 * abs(steer_change)",
+    "0.01 * (speed / 160) ** 2 if abs(heading_error) < 0.3 and not off_track else -0.01",
+    "max(0, 1 - centre_distance / half_width) * clip(progress * 1000, -1, 1)",
+    "(30 - last_lap_time) / 10 if lap_finished else log(wall_distance) * 1e-4",
+)
+
+
+def ai_configs(folder: Path) -> Sequence[bytes]:
+    terms = {f"term{number}": formula for number, formula in enumerate(FORMULAS)}
+    return [json.dumps({**Config().to_json(), **more}).encode() for more in ({}, {"terms": terms})]
+
+
+def run_config_with_terms() -> bytes:
+    return parse_run_config({"rewards": {"terms": {"own": FORMULAS[0]}}}).to_json().encode()
+
+
+def replay_with_terms() -> bytes:
+    return replay_to_bytes(replace(ring_run(), config=parse_config({"terms": {"own": FORMULAS[1]}})))
+
+
+def pay_formula(data: bytes, folder: Path) -> None:
+    """Pay a formula for states that a car can and cannot have; whatever is accepted gives finite rewards."""
+    config = parse_config({"terms": {"own": data.decode("utf-8", "replace")}})
+    chance = np.random.default_rng(len(data))
+    rows = chance.normal(size=(8, len(QUANTITIES))) * 10.0 ** chance.uniform(-3.0, 12.0, (8, 1))
+    rows[0, 0::3], rows[0, 1::3], rows[0, 2::3] = np.nan, np.inf, -np.inf
+    paid = pay(RecordedDrive(rows, np.zeros((8, 6)), np.zeros(0, np.int64)), config)
+    assert np.isfinite(paid).all()
 
 
 FILE_FORMATS = (
     Format("circuit", circuits, mutate_json, file(".json", lambda path: load_circuit(path).tables), share=0.2),
-    Format("ai-config", lambda folder: [json.dumps(Config().to_json()).encode()], mutate_json,
-           file(".json", load_config)),
-    Format("run config", lambda folder: [preset("ppo").to_json().encode()], mutate_json,
+    Format("ai-config", ai_configs, mutate_json, file(".json", load_config)),
+    Format("formula", lambda folder: [formula.encode() for formula in FORMULAS], mutate_formula, pay_formula),
+    Format("run config", lambda folder: [preset("ppo").to_json().encode(), run_config_with_terms()], mutate_json,
            file(".json", load_run_config)),
     Format("settings", lambda folder: [b'{"circuit": "track-01", "name": "Anna", "window": [1280, 720]}'], mutate_json,
            file(".json", lambda path: SettingsFile(path).load())),
@@ -212,7 +264,7 @@ FILE_FORMATS = (
     Format("statistics json", json_statistics, mutate_json, file(".json", load_stats)),
     Format("statistics pickle", lambda folder: [write_vec_normalize(load_stats(CHAMPION))], mutate_bytes,
            file(".pkl", load_stats)),
-    Format("replay", lambda folder: [replay_to_bytes(ring_run())], mutate_zip,
+    Format("replay", lambda folder: [replay_to_bytes(ring_run()), replay_with_terms()], mutate_zip,
            lambda data, folder: replay_from_bytes(data)),
     Format("records", records, mutate_bytes, file(".db", all_of_records)),
     Format("policy layout", lambda folder: [json.dumps(LAYOUT.to_json()).encode()], mutate_json, read_layout),

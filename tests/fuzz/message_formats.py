@@ -66,6 +66,8 @@ MESSAGES = (
     {"type": "batch_reset", "numCars": 3, "seed": 1, "trackId": "track-01"},
     {"type": "track", "trackId": "track-01"},
     {"type": "close"},
+    {"type": "reset", "seed": 3, "config": {"terms": {"own": "speed * abs(slip) if lap > 1 else -0.5", "more": "1"}}},
+    {"type": "batch_reset", "numCars": 2, "config": {"terms": {"own": "clip(heading_error, -1, 1) ** 2"}}},
 )
 
 
@@ -77,7 +79,8 @@ def send_message(data: bytes, folder: Path) -> None:
     session = Session(tracks(), ServerLimits())
     answer(session, b'{"type": "reset", "seed": 1}')
     answer(session, data)
-    answer(session, b'{"type": "step", "action": [0.1, 1.0, 0.0]}')
+    reply = answer(session, b'{"type": "step", "action": [0.1, 1.0, 0.0]}')
+    assert b"null" not in reply, "orjson writes null for what is not finite"
 
 
 def send_batch_step(data: bytes, folder: Path) -> None:

@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import re
 import struct
 import zipfile
 from collections.abc import Callable, Sequence
@@ -115,6 +116,35 @@ def _value(draw: random.Random) -> Any:
     if kind < 7:
         return draw.choice(TEXTS)
     return draw.choice((None, True, False, [], {}, DEEP, [0.0] * 3, [[0, 0, 5]] * 4, {"": {}}, [None] * 14))
+
+
+def mutate_formula(data: bytes, draw: random.Random) -> bytes:
+    """Remove, repeat, replace or nest parts of a formula; or change bytes of its text."""
+    if draw.random() < 0.2:
+        return mutate_bytes(data, draw)
+    parts = _PARTS_OF_FORMULAS.findall(data.decode())
+    for _ in range(draw.choice((1, 1, 2, 4))):
+        at, kind = draw.randrange(len(parts) + 1), draw.randrange(5)
+        if kind == 0:
+            del parts[at : at + draw.choice((1, 1, 3))]
+        elif kind == 1:
+            parts[at:at] = [draw.choice(_FORMULA_WORDS)] * draw.choice((1, 1, 1, 2, 60, 5000))
+        elif kind == 2 and at < len(parts):
+            parts[at] = draw.choice(_FORMULA_WORDS)
+        elif kind == 3:
+            depth = draw.choice((1, 3, 15, 25, 4000))
+            parts = [*["("] * depth, *parts, *[")"] * draw.choice((depth, depth, 0))]
+        else:
+            parts[at:at] = parts[: draw.choice((3, 10, 40))]
+    return draw.choice((b" ", b" ", b"", b"\t")).join(part.encode() for part in parts)
+
+
+_PARTS_OF_FORMULAS = re.compile(r"[A-Za-z_]\w*|[\d.]+|\*\*|[<>=!]=|\S")
+_FORMULA_WORDS = (
+    "speed", "slip", "heading_error", "lap_finished", "abs", "min", "clip", "exp", "log", "sqrt", "if", "else", "and",
+    "or", "not", "+", "-", "*", "/", "**", "<", ">=", "==", "(", ")", ",", "0", "1e9", "1e-300", "-1", ".", "=", "[",
+    "'", "lambda", "__class__", "import", "\u202e", "é",
+)  # fmt: skip
 
 
 def mutate_lines(data: bytes, draw: random.Random) -> bytes:

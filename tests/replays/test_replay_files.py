@@ -66,7 +66,13 @@ def replays(draw: st.DrawFn) -> Replay:
     )
     return Replay(
         circuit,
-        parse_config({"weights": {"progress": draw(st.floats(-1e9, 1e9))}, "episode": {"maxSteps": 7}}),
+        parse_config(
+            {
+                "weights": {"progress": draw(st.floats(-1e9, 1e9))},
+                "episode": {"maxSteps": 7},
+                "terms": draw(st.sampled_from([{}, {"own": "2 * speed"}, {"a": "1", "b": "-slip"}])),
+            }
+        ),
         Start(arc=(low, high)),
         draw(st.integers(0, 2**64 - 1)),
         actions,
@@ -182,6 +188,15 @@ BAD_FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "another kind": (lambda: with_about(kind="something"), "is not a replay"),
     "a newer format": (lambda: with_about(format=FORMAT + 1, colour="red"), "newer racer-viewer"),
     "an unknown setting": (lambda: with_about(config={"weights": {"progres": 1}}), "did you mean progress"),
+    "a hostile formula": (
+        lambda: with_about(config={"terms": {"own": "__import__('os').system('true')"}}),
+        "config.terms.own: column 12: ' is not part of a formula",
+    ),
+    "a formula with a wrong name": (lambda: with_about(config={"terms": {"own": "2 * sped"}}), "did you mean speed"),
+    "a term with the name of a component": (lambda: with_about(config={"terms": {"wall": "1"}}), "another meaning"),
+    "terms that are no formulas": (lambda: with_about(config={"terms": {"own": [1]}}), "a formula in quotes"),
+    "too many terms": (lambda: with_about(config={"terms": {f"t{n}": "1" for n in range(900)}}), "at most 8 terms"),
+    "a formula that is too long": (lambda: with_about(config={"terms": {"own": "1+" * 9999 + "1"}}), "300 characters"),
     "a start beyond the limits": (lambda: with_about(start={"speed": [0, 1000]}), "start speed"),
     "laps longer than the run": (lambda: with_about(laps=[61]), "lap times"),
     "a circuit without points": (lambda: with_about(circuit={"name": "x"}), "control_points"),
@@ -322,6 +337,14 @@ def test_a_recorder_grows_and_stops_when_it_is_full(monkeypatch: pytest.MonkeyPa
 def test_a_recorder_that_saw_nothing_makes_no_replay() -> None:
     with pytest.raises(ReplayError, match="1 to"):
         ReplayRecorder(RING, Config(), Start()).replay()
+
+
+def test_a_replay_with_terms_is_of_a_format_that_older_versions_refuse_by_its_number() -> None:
+    plain, own = ring_run(60), replace(ring_run(60), config=parse_config({"terms": {"own": "speed"}}))
+    assert about_of(plain)["format"] == 1
+    assert "terms" not in about_of(plain)["config"]
+    assert about_of(own)["format"] == FORMAT == 3
+    assert replay_from_bytes(replay_to_bytes(own)).config.formulas == {"own": "speed"}
 
 
 def test_the_actions_of_a_replay_are_read_only() -> None:

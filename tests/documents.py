@@ -107,6 +107,13 @@ def run_until_somebody_drives(command: str, monkeypatch: pytest.MonkeyPatch) -> 
     return driven
 
 
+def table_rows(text: str, heading: str) -> list[list[str]]:
+    """Return the cells of all table rows below a heading."""
+    section = re.split(r"^## ", text.split(f"\n## {heading}\n")[1], flags=re.M)[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|") and "---" not in line]
+    return [[cell.strip().replace("−", "-") for cell in row] for row in rows]
+
+
 def run_all(commands: Iterable[str]) -> None:
     """One after the other, here: later ones use what earlier ones made."""
     for command in commands:

@@ -28,6 +28,7 @@ from tests.documents import (
     run_all,
     run_snippet,
     run_until_somebody_drives,
+    table_rows,
     with_steps,
 )
 from tools.docs import broken_links, documents, draw_circuits, report
@@ -211,13 +212,6 @@ def test_the_architecture_names_files_that_exist() -> None:
     assert len(named) > 20
     roots = (ROOT, ROOT / "racer_env", ROOT / "racer_viewer")
     assert [name for name in sorted(named) if not any((root / name).is_file() for root in roots)] == []
-
-
-def table_rows(text: str, heading: str) -> list[list[str]]:
-    """The cells of all table rows below a heading."""
-    section = re.split(r"^## ", text.split(f"\n## {heading}\n")[1], flags=re.M)[0]
-    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|") and "---" not in line]
-    return [[cell.strip().replace("−", "-") for cell in row] for row in rows]
 
 
 def test_the_card_has_every_argument_with_its_default() -> None:

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 MAX_QUOTE_LENGTH = 80
 """Maximum length of a wrong value in an error message [characters]."""
-CircuitProblemKind = Literal["few", "many", "narrow", "wide", "far", "same", "long", "tight", "cross", "close"]
+CircuitProblemKind = Literal["few", "many", "narrow", "wide", "far", "same", "short", "long", "tight", "cross", "close"]
 """Kinds of problems: too few or too many control points; road too narrow or too wide; point too far out, or the same as
-the one before; lap too long; bend too tight for its walls; walls of two parts of the road cross; road too close to
-another part of itself."""
+the one before; stroke too short for a lap; lap too long; bend too tight for its walls; walls of two parts of the road
+cross; road too close to another part of itself."""
 
 
 class RacerError(Exception):

@@ -1,5 +1,6 @@
 """Check that a car can drive on a track; every problem has its place and names the control point that is wrong."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -23,9 +24,9 @@ CLEARANCE_STEP = 4.0
 FOLD_LENGTH = 4.0
 """Length of wall, in multiples of the distance from the centreline to it, within which a wall that crosses itself is
 one bend that is too tight."""
-SAME_PLACE = 3.0
-"""Distance within which problems are one, in multiples of the distance from the centreline to the wall: that of the
-four places where the walls cross if a road crosses another one."""
+SAME_PLACE, SAME_CROSSING = 1.0, 3.0
+"""Distance within which problems are one, in multiples of the distance from the centreline to the wall. If a road
+crosses another one, walls cross in four places around that."""
 MAX_PROBLEMS = 50
 """Maximum number of problems that are listed."""
 
@@ -60,18 +61,24 @@ def _raise_first(problems: Iterable[CircuitProblem]) -> None:
 
 
 def _by_place(track: Track, problems: Iterable[CircuitProblem]) -> list[CircuitProblem]:
-    """Return the first problem of each place, put in the middle of all that are there."""
+    """Return the first problem of each place; crossing walls are put in the middle of all that cross there."""
     places: list[tuple[CircuitProblem, list[tuple[float, float]]]] = []
     for problem in problems:
-        reach = SAME_PLACE * (float(track.control_points[problem.control_point or 0, 2]) + WALL_OFFSET)
-        here = (each for first, each in places if np.hypot(problem.x - first.x, problem.y - first.y) < reach)
+        here = (each for first, each in places if _is_same_place(track, first, problem))
         members = next(here, None)
-        if members is not None:
+        if members is not None and problem.kind == "cross":
             members.append((problem.x, problem.y))
-        elif len(places) < MAX_PROBLEMS:
+        elif members is None and len(places) < MAX_PROBLEMS:
             places.append((problem, [(problem.x, problem.y)]))
     middles = (np.mean(members, axis=0) for _, members in places)
     return [replace(first, x=float(x), y=float(y)) for (first, _), (x, y) in zip(places, middles, strict=True)]
+
+
+def _is_same_place(track: Track, first: CircuitProblem, other: CircuitProblem) -> bool:
+    reach = (SAME_CROSSING if first.kind == "cross" else SAME_PLACE) * (
+        float(track.control_points[first.control_point or 0, 2]) + WALL_OFFSET
+    )
+    return math.hypot(first.x - other.x, first.y - other.y) < reach
 
 
 def _bounded(problems: Iterable[CircuitProblem]) -> list[CircuitProblem]:

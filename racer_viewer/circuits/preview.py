@@ -32,6 +32,7 @@ PROBLEM_TEXTS: dict[CircuitProblemKind, str] = {
     "wide": mark("the road is too wide"),
     "far": mark("too far out"),
     "same": mark("two points in one place"),
+    "short": mark("too short for a lap"),
     "long": mark("the lap is too long"),
     "tight": mark("this bend is too tight"),
     "cross": mark("the walls cross here"),

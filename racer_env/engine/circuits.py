@@ -97,9 +97,10 @@ def build_named(name: str) -> Track:
     if name in _bundled():
         return _bundled()[name].build()
     if name.startswith(PREFIX):
-        seed, difficulty = parse_random_name(name)
-        points = random_control_points(seed, difficulty)
-        circuit = Circuit(random_name(name), points, f"Random, {difficulty}", id=name)
+        seed, kind = parse_random_name(name)
+        points = random_control_points(seed, kind)
+        description = f"Random, {kind}" if isinstance(kind, str) else "Random"
+        circuit = Circuit(random_name(name), points, description, id=name)
         return build_track(points, circuit.gates, circuit)
     raise CircuitError(f"unknown circuit {name!r}; {_suggestion(name)}")
 

@@ -1,10 +1,14 @@
 """Seeded random circuits: a name gives the same drivable circuit on every machine.
 
+`random:SEED` and `random:SEED:DIFFICULTY` draw from the ranges of a difficulty;
+`random:SEED:length=1500:twist=0.6:width=36` has the length, twistiness and width of a dial.
+
 The random generator is implemented here and points are rounded, so new versions of libraries do not change circuits on
 which models were trained.
 """
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,6 +25,40 @@ MAX_ATTEMPTS = 10_000
 """Maximum number of drawings before a seed is given up."""
 POINT_SPACING = 40.0
 """Distance between control points [units]."""
+CELL_ROOM = 1.35
+"""Side of the smallest cell that a road runs around, in multiples of the distance between the walls."""
+FEWEST_EDGES, MAX_EDGES = 8, 128
+"""Number of edges of cells without twist, and with all of it and the longest lap."""
+FILLING = 0.3
+"""Share of cells that fill a corner; the others make the patch longer."""
+JITTER = 0.12
+"""Deviation from the middle of an edge, as a fraction of its length."""
+ROUND_STEPS = 4
+"""Number of points on the rounded line for each edge."""
+STRETCH = 0.3
+"""Maximum stretch of the grid, as a fraction."""
+WIDTH_SWING = 0.12
+"""Deviation of the road width from that of the dial, as a fraction of it."""
+TIGHTEST = 26.0
+"""Minimum radius of a bend of a circuit from a dial [units]."""
+CALMNESS = (1.0, 0.6, 0.3)
+"""Factors of the deviations from the grid that are tried before the twist is reduced."""
+TWIST_STEPS = 12
+"""Number of steps in which the twist is reduced."""
+OVALS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.0)
+"""Factors of the deviations from a circle that are tried if no other drawing has room."""
+OVAL_POINTS = 16
+DIAL_SEEDS = 2**60
+"""First seed of the drawings of dials, apart from those of the difficulties."""
+SIDES = ((1, 0), (0, 1), (-1, 0), (0, -1))
+CORNERS = ((1, 0), (1, 1), (0, 1), (0, 0))
+RING = ((1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1))
+"""Neighbours of a cell, corners of a cell, and cells around it, counter-clockwise."""
+
+Cell = tuple[int, int]
+
+ControlPoints = tuple[tuple[float, float, float], ...]
+_NUMBER = re.compile(r"[0-9]{1,5}(\.[0-9]{1,4})?")
 
 
 @dataclass(frozen=True)
@@ -49,16 +87,60 @@ DIFFICULTIES = {
 DEFAULT_DIFFICULTY = "medium"
 
 
-def parse_random_name(name: str) -> tuple[int, str]:
-    """Return seed and difficulty of `random:SEED` or `random:SEED:DIFFICULTY`."""
-    seed, _, difficulty = name.removeprefix(PREFIX).partition(":")
-    difficulty = difficulty or DEFAULT_DIFFICULTY
+@dataclass(frozen=True)
+class Dial:
+    """Properties of a random circuit.
+
+    length: lap length [units]. twist: twistiness, from 0, nearly an oval, to 1. width: road width on average [units].
+    """
+
+    length: float = 2000.0
+    twist: float = 0.5
+    width: float = 40.0
+
+
+DIAL_RANGES: dict[str, tuple[float, float]] = {"length": (800.0, 8000.0), "twist": (0.0, 1.0), "width": (16.0, 80.0)}
+"""Range of each property of a dial."""
+DIAL_DIGITS = {"length": 0, "twist": 2, "width": 0}
+"""Decimals of the properties in an id."""
+
+
+def parse_random_name(name: str) -> tuple[int, str | Dial]:
+    """Return the seed, and the difficulty or dial, of the id of a random circuit."""
+    seed, _, rest = name.removeprefix(PREFIX).partition(":")
+    difficulty = rest or DEFAULT_DIFFICULTY
     if not (seed.isascii() and seed.isdigit() and len(seed) <= 18):
         raise CircuitError(f"random circuit {name!r}: the seed must be a whole number of 0 or more, as in {PREFIX}1234")
+    if "=" in rest:
+        return int(seed), _parse_dial(name, rest)
     if difficulty not in DIFFICULTIES:
         meant = suggestion(difficulty, DIFFICULTIES)
         raise CircuitError(f"random circuit {name!r}: unknown difficulty {difficulty!r}; {meant}")
     return int(seed), difficulty
+
+
+def dial_id(seed: int, dial: Dial) -> str:
+    """Return the id of the random circuit with this seed and dial; its values are rounded and kept in their ranges."""
+    values = (
+        f"{key}={round(min(max(getattr(dial, key), low), high), DIAL_DIGITS[key]):g}"
+        for key, (low, high) in DIAL_RANGES.items()
+    )
+    return f"{PREFIX}{seed}:{':'.join(values)}"
+
+
+def _parse_dial(name: str, text: str) -> Dial:
+    """Return the dial of the part of an id after the seed; properties that are left out have their defaults."""
+    values: dict[str, float] = {}
+    for part in text.replace(",", ":").split(":"):
+        key, _, value = part.partition("=")
+        if key not in DIAL_RANGES:
+            raise CircuitError(f"random circuit {name!r}: unknown property {key!r}; {suggestion(key, DIAL_RANGES)}")
+        low, high = DIAL_RANGES[key]
+        number = float(value) if _NUMBER.fullmatch(value) else math.nan
+        if not low <= number <= high or key in values:
+            raise CircuitError(f"random circuit {name!r}: {key} must be one number from {low:g} to {high:g}")
+        values[key] = number
+    return Dial(**values)
 
 
 def random_name(name: str) -> str:
@@ -66,15 +148,53 @@ def random_name(name: str) -> str:
     return f"Random {name.removeprefix(PREFIX).partition(':')[0]}"
 
 
-def random_control_points(seed: int, difficulty: str = DEFAULT_DIFFICULTY) -> tuple[tuple[float, float, float], ...]:
+def random_control_points(seed: int, kind: str | Dial = DEFAULT_DIFFICULTY) -> ControlPoints:
     """Return the control points of a seed: the first drawing with room for road and walls."""
-    kind = DIFFICULTIES[difficulty]
-    numbers = _uniform(seed * len(DIFFICULTIES) + list(DIFFICULTIES).index(difficulty))
+    if isinstance(kind, Dial):
+        return _dialled_points(seed, kind)
+    ranges = DIFFICULTIES[kind]
+    numbers = _uniform(seed * len(DIFFICULTIES) + list(DIFFICULTIES).index(kind))
     for _ in range(MAX_ATTEMPTS):
-        points = _closely_spaced(build_centreline(np.array(_draw(numbers, kind))))
-        if _has_room(build_centreline(np.array(points)), kind.min_radius) and _can_be_driven(points):
+        points = _closely_spaced(build_centreline(np.array(_draw(numbers, ranges))))
+        if _has_room(build_centreline(np.array(points)), ranges.min_radius) and _can_be_driven(points):
             return points
-    raise CircuitError(f"no circuit found for seed {seed}, {difficulty}")
+    raise CircuitError(f"no circuit found for seed {seed}, {kind}")
+
+
+def _dialled_points(seed: int, dial: Dial) -> ControlPoints:
+    """Return the control points of a dial: of drawings with less and less twist the first one with room, or an oval.
+
+    The road runs around a patch of square cells. Twistiness sets their size, from a few large ones to those between
+    which two roads just fit. A seed grows the same patch for each dial, so that the circuit changes with the dial
+    instead of becoming another one.
+    """
+    half_width = dial.width / 2.0
+    most = max(dial.length / (CELL_ROOM * 2.0 * (half_width + WALL_OFFSET)), float(FEWEST_EDGES))
+    further = FEWEST_EDGES * (most / FEWEST_EDGES) ** dial.twist - FEWEST_EDGES
+    counts = (FEWEST_EDGES + 2 * round(further * step / TWIST_STEPS / 2.0) for step in range(TWIST_STEPS, 0, -1))
+    for count, calm in dict.fromkeys((count, calm) for count in counts for calm in CALMNESS):
+        drawn = np.array(_draw_around_cells(_uniform(DIAL_SEEDS + seed), dial, count, calm))
+        points = _scaled(_rounded(drawn), dial.length)
+        if _has_room(build_centreline(np.array(points)), TIGHTEST) and _can_be_driven(points):
+            return points
+    ovals = (_oval(_uniform(DIAL_SEEDS + seed), half_width, calm) for calm in OVALS)
+    fitting = (_scaled(oval, dial.length) for oval in ovals)
+    return next(points for points in fitting if _can_be_driven(points))
+
+
+def _oval(numbers: Iterator[float], half_width: float, calm: float) -> Floats:
+    """Return points on an oval. calm: factor of its deviation from a circle, on which every dial leaves room."""
+    turned, stretch = 2.0 * math.pi * next(numbers), 1.0 + calm * next(numbers)
+    angles = (1.0 if next(numbers) < 0.5 else -1.0) * 2.0 * math.pi * np.arange(OVAL_POINTS) / OVAL_POINTS
+    x, y = stretch * np.cos(angles), np.sin(angles)
+    cos, sin = math.cos(turned), math.sin(turned)
+    return np.column_stack([cos * x - sin * y, sin * x + cos * y, np.full(OVAL_POINTS, half_width)])
+
+
+def _scaled(drawn: Floats, length: float) -> ControlPoints:
+    """Return control points close together along the line through some points, with this lap length."""
+    factors = np.array([length / build_centreline(drawn).length] * 2 + [1.0])
+    return _closely_spaced(build_centreline(drawn * factors))
 
 
 def _uniform(seed: int) -> Iterator[float]:
@@ -89,7 +209,7 @@ def _uniform(seed: int) -> Iterator[float]:
         yield ((z ^ (z >> 31)) >> 11) / 2**53
 
 
-def _closely_spaced(line: Centreline) -> tuple[tuple[float, float, float], ...]:
+def _closely_spaced(line: Centreline) -> ControlPoints:
     """Return control points of the same line that are close together.
 
     Walls are smoothed over a number of control points; with distant ones they would cut the corners.
@@ -118,7 +238,97 @@ def _draw(numbers: Iterator[float], kind: Difficulty) -> list[tuple[float, float
     return points
 
 
-def _can_be_driven(points: tuple[tuple[float, float, float], ...]) -> bool:
+def _draw_around_cells(
+    numbers: Iterator[float], dial: Dial, edges: int, calm: float
+) -> list[tuple[float, float, float]]:
+    """Draw points in the middle of the edges of a patch of cells, from the middle of its longest straight.
+
+    edges: number of edges around the patch. calm: factor of the deviations from the grid.
+    """
+    angle, stretch = 2.0 * math.pi * next(numbers), 1.0 + calm * STRETCH * next(numbers)
+    direction = 1 if next(numbers) < 0.5 else -1
+    wobble = [next(numbers) for _ in range(3 * MAX_EDGES)]
+    corners = _outline(_grown_cells(numbers, edges))
+    count = len(corners)
+    longest = max(range(count), key=lambda i: (_straight(corners, i), -i))
+    cos, sin = math.cos(angle), math.sin(angle)
+    points = []
+    for i in range(count):
+        here, after = corners[(longest + direction * i) % count], corners[(longest + direction * i + 1) % count]
+        dx, dy, wider = (2.0 * wobble[(3 * i + k) % len(wobble)] - 1.0 for k in range(3))
+        x = stretch * ((here[0] + after[0]) / 2.0 + calm * JITTER * dx)
+        y = (here[1] + after[1]) / 2.0 + calm * JITTER * dy
+        points.append((cos * x - sin * y, sin * x + cos * y, dial.width / 2.0 * (1.0 + calm * WIDTH_SWING * wider)))
+    return points
+
+
+def _rounded(points: Floats) -> Floats:
+    """Return points along the closed cubic B-spline of some points, ROUND_STEPS for each."""
+    t = (np.arange(ROUND_STEPS) / ROUND_STEPS)[None, :, None]
+    before, here, after, beyond = (np.roll(points, shift, axis=0)[:, None] for shift in (1, 0, -1, -2))
+    rows = (1.0 - t) ** 3 * before + (3.0 * t**3 - 6.0 * t**2 + 4.0) * here
+    rows += (1.0 + 3.0 * t + 3.0 * t**2 - 3.0 * t**3) * after + t**3 * beyond
+    return np.asarray(rows.reshape(-1, 3) / 6.0)
+
+
+def _grown_cells(numbers: Iterator[float], edges: int) -> set[Cell]:
+    """Grow a patch of cells without holes until there are so many edges around it."""
+    cells: set[Cell] = {(0, 0)}
+    around = 4
+    while around < edges:
+        touching = sorted({(x + dx, y + dy) for x, y in cells for dx, dy in SIDES} - cells)
+        joined = {cell: sum((cell[0] + dx, cell[1] + dy) in cells for dx, dy in SIDES) for cell in touching}
+        possible = [cell for cell in touching if joined[cell] <= 2 and _keeps_outline(cells, cell)]
+        wanted = 2 if next(numbers) < FILLING else 1
+        chosen = [cell for cell in possible if joined[cell] == wanted] or [
+            cell for cell in possible if joined[cell] == 1
+        ]
+        cell = chosen[int(next(numbers) * len(chosen))]
+        cells.add(cell)
+        around += 4 - 2 * joined[cell]
+    return cells
+
+
+def _keeps_outline(cells: set[Cell], cell: Cell) -> bool:
+    """Return whether a patch with a further cell has one outline that touches itself nowhere."""
+    x, y = cell
+    ring = [(x + dx, y + dy) in cells for dx, dy in RING]
+    changes = sum(ring[i] != ring[i - 1] for i in range(len(ring)))
+    alone = any(ring[i] and not ring[i - 1] and not ring[(i + 1) % len(ring)] for i in range(1, len(ring), 2))
+    return changes == 2 and not alone
+
+
+def _outline(cells: set[Cell]) -> list[Cell]:
+    """Return the corners around a patch of cells, counter-clockwise, one for each edge."""
+    after: dict[Cell, Cell] = {}
+    for x, y in cells:
+        for (dx, dy), start, end in zip(SIDES, CORNERS, (*CORNERS[1:], CORNERS[0]), strict=True):
+            if (x + dx, y + dy) not in cells:
+                after[x + start[0], y + start[1]] = (x + end[0], y + end[1])
+    corners = [min(after)]
+    while (corner := after[corners[-1]]) != corners[0]:
+        corners.append(corner)
+    return corners
+
+
+def _straight(corners: list[Cell], number: int) -> int:
+    """Return how many edges the outline runs straight on to both sides of an edge, the smaller of both."""
+
+    def runs(step: int) -> int:
+        length = 0
+        while length < len(corners) and _way(corners, number + step * (length + 1)) == _way(corners, number):
+            length += 1
+        return length
+
+    return min(runs(1), runs(-1))
+
+
+def _way(corners: list[Cell], number: int) -> Cell:
+    (x, y), (end_x, end_y) = corners[number % len(corners)], corners[(number + 1) % len(corners)]
+    return end_x - x, end_y - y
+
+
+def _can_be_driven(points: ControlPoints) -> bool:
     try:
         check_track(build_track(points))
     except CircuitError:

@@ -5,10 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from racer_env.engine import Driver, Simulation, Track, build_track, circuits, load_circuit
 from racer_env.engine.circuit_check import check_track
+from racer_env.engine.circuits import build_named
+from racer_env.engine.random_circuits import DIAL_RANGES, Dial, dial_id, parse_random_name, random_control_points
 from racer_env.engine.tables import crossing_walls
+from racer_env.engine.walls import curvatures
 from racer_env.errors import CircuitError
 
 REFERENCE = json.loads((Path(__file__).parent.parent / "data" / "reference_circuits.json").read_text())
@@ -102,6 +107,43 @@ def test_a_seed_always_gives_the_same_circuit() -> None:
         np.testing.assert_array_equal(load_circuit(name).control_points, points)
 
 
+@given(
+    seed=st.integers(0, 10**18 - 1),
+    dial=st.builds(Dial, *(st.floats(*DIAL_RANGES[key]) for key in ("length", "twist", "width"))),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_dial_gives_a_drivable_circuit_of_its_length_and_width(seed: int, dial: Dial) -> None:
+    name = dial_id(seed, dial)
+    assert dial_id(*parse_random_name(name)) == name
+    assert random_control_points(*parse_random_name(name)) == random_control_points(*parse_random_name(name))
+    track = build_named(name)
+    assert track.length == pytest.approx(dial.length, rel=0.01)
+    assert 2.0 * track.control_points[:, 2].mean() == pytest.approx(dial.width, rel=0.13, abs=1.0)
+
+
+@pytest.mark.parametrize("twist", [0.0, 0.5, 1.0])
+def test_circuits_from_a_dial_are_lapped_cleanly(twist: float) -> None:
+    for seed in range(3):
+        assert_drivable(dial_id(seed, Dial(1800.0, twist, 40.0)))
+
+
+def test_more_twist_gives_more_bends() -> None:
+    """Compare the sums of all turns of some circuits, which are 2 pi for an oval."""
+
+    def turns(twist: float) -> float:
+        tracks = [load_circuit(dial_id(seed, Dial(4000.0, twist, 30.0))) for seed in range(5)]
+        bends = [curvatures(track.centreline, np.arange(0.0, track.length, 4.0), 4.0) for track in tracks]
+        return float(np.mean([4.0 * np.abs(each).sum() for each in bends]))
+
+    assert turns(0.0) + 3.0 < turns(0.5) < turns(1.0) - 3.0
+
+
+def test_an_id_may_leave_out_properties_and_separate_them_by_commas() -> None:
+    assert parse_random_name("random:7:twist=1") == (7, Dial(twist=1.0))
+    assert parse_random_name("random:7:length=1500,twist=0.6,width=18") == (7, Dial(1500.0, 0.6, 18.0))
+    assert dial_id(7, Dial(1e9, -1.0, 39.6)) == "random:7:length=8000:twist=0:width=40"
+
+
 def test_seeds_and_difficulties_give_different_circuits() -> None:
     names = ["random:1", "random:2", "random:1:easy", "random:1:hard"]
     lengths = {load_circuit(name).length for name in names}
@@ -178,6 +220,13 @@ def test_a_file_that_is_not_json_says_so(tmp_path: Path, content: str) -> None:
         ("random:٣", "whole number"),
         ("random:1:hrad", "did you mean hard"),
         ("random:1:x:y", "unknown difficulty"),
+        ("random:1:twits=1", "did you mean twist"),
+        ("random:1:twist=2", "from 0 to 1"),
+        ("random:1:twist=nan", "from 0 to 1"),
+        ("random:1:twist=1e-1", "from 0 to 1"),
+        ("random:1:twist=", "from 0 to 1"),
+        ("random:1:width=20:width=30", "one number from 16 to 80"),
+        ("random:1:length=" + "9" * 60, "from 800 to 8000"),
         ("", "unknown circuit"),
     ],
 )

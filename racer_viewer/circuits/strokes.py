@@ -284,9 +284,7 @@ def _deviation(spline: Centreline, line: Floats) -> float:
     window = (np.round(share).astype(np.int64)[:, None] + np.arange(-12, 13)) % count
     first, second = points[window], points[(window + 1) % count]
     way = second - first
-    along = np.clip(
-        np.sum((line[:, None] - first) * way, axis=2) / np.maximum(np.sum(way**2, axis=2), 1e-12), 0.0, 1.0
-    )
+    along = np.clip(np.sum((line[:, None] - first) * way, axis=2) / np.maximum(np.sum(way**2, axis=2), 1e-12), 0.0, 1.0)
     gaps = np.hypot(*(first + along[..., None] * way - line[:, None]).transpose(2, 0, 1))
     return float(gaps.min(axis=1).max())
 

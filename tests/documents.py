@@ -31,6 +31,7 @@ BENCHES = {
         "render --size 1280x720 1920x1080 --camera follow turn --seconds 2",
         "start",
         "games",
+        "rewards",
     )
 }
 SERVERS = {"bridge", "stdio --env-id CartPole-v1", "games --num-games 6"}

@@ -24,7 +24,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "bench", help="measure speed on this machine", description="Measure speed on this machine."
     )
     subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
-    for add in (_add_engine, _add_bridge, _add_train, _add_render, _add_start, _add_learn, _add_games):
+    for add in (_add_engine, _add_bridge, _add_train, _add_render, _add_start, _add_learn, _add_games, _add_rewards):
         add(subjects)
 
 
@@ -43,6 +43,25 @@ def _run_engine(options: argparse.Namespace) -> int:
     from racer_viewer.bench.engine import run
 
     return run(options.quick, options.json)
+
+
+def _add_rewards(subjects: Subparsers) -> None:
+    parser = subjects.add_parser(
+        "rewards",
+        help="time to score an hour of replays under ten rewards",
+        description="Measure the time to simulate an hour of replays once and to pay ten rewards with terms for it.",
+    )
+    parser.add_argument(
+        "--rounds", type=positive(int), default=5, metavar="N", help="measurements (default: %(default)s)"
+    )
+    add_json_option(parser)
+    parser.set_defaults(run=_run_rewards)
+
+
+def _run_rewards(options: argparse.Namespace) -> int:
+    from racer_viewer.bench.rewards import run
+
+    return run(options.rounds, options.json)
 
 
 def _add_bridge(subjects: Subparsers) -> None:

@@ -17,7 +17,7 @@ from racer_viewer.plain_text import is_utf8, plain_output
 from racer_viewer.runtime import foreign_environment, limit_blas_threads
 
 VERBS = (
-    "tracks", "play", "watch", "replay", "train", "tune", "evaluate", "export", "bridge", "stdio", "games",
+    "tracks", "play", "watch", "replay", "train", "tune", "evaluate", "rewards", "export", "bridge", "stdio", "games",
     "bench", "selftest",
 )  # fmt: skip
 """Verbs in the order of `--help`; each is a module of this package with `add_parser(subparsers)`."""

@@ -174,7 +174,7 @@ class ReplayTracer:
 
         if track is None:
             track = track_of(replay.circuit)
-        elif not _is_track_of(track, replay.circuit):
+        elif not is_track_of(track, replay.circuit):
             raise ReplayError("the replay was recorded on another circuit")
         self.replay, self.track = replay, track
         self.tick = 0
@@ -230,7 +230,7 @@ def track_of(circuit: Circuit) -> Track:
         raise ReplayError(f"the circuit of the replay cannot be built: {error}") from None
 
 
-def _is_track_of(track: Track, circuit: Circuit) -> bool:
+def is_track_of(track: Track, circuit: Circuit) -> bool:
     """Return True if a track has the geometry of a circuit; names and medals may differ."""
     points = np.array(circuit.control_points, np.float64)
     return len(track.gates) == circuit.gates and np.array_equal(track.control_points, points)

@@ -55,6 +55,8 @@ QUALITY = {
     CHAMPION: 4, CLEAN: 3, PERSON: 3, ZIGZAG: 2, SLOW: 2, CUTTER: 1, CRASH: 0, CIRCLES: 0, STANDSTILL: 0,
 }  # fmt: skip
 """How good a drive of each kind is; a reward should not pay more for a worse one."""
+GOOD = 2
+"""Quality of drives that should earn more than any worse one; the order of the others does not matter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +121,7 @@ def score_reward(config: Config, drives: Sequence[LabDrive]) -> LabReport:
         LabWarning(worse, better)
         for worse in scores
         for better in scores
-        if QUALITY[worse.kind] < QUALITY[better.kind] and worse.episode >= better.episode
+        if QUALITY[worse.kind] < QUALITY[better.kind] >= GOOD and worse.episode >= better.episode
     ]
     warnings.sort(key=lambda each: (QUALITY[each.worse.kind] - QUALITY[each.better.kind], -each.worse.episode))
     return LabReport(tuple(scores), tuple(warnings))

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from racer_env.engine import REWARD_COMPONENTS
+from racer_env.engine import REWARD_COMPONENTS, Config
 from racer_viewer.modes.install import with_part
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
@@ -80,6 +80,11 @@ class TrainMenu(Screen):
                 on_press=lambda: app.push(WeightsScreen(app, train)),
             ),
             Button(
+                _("Reward lab"),
+                _("Weights, own terms, and what they pay for good and bad drives"),
+                on_press=self._open_lab,
+            ),
+            Button(
                 _("Stop and save"),
                 _("The run can be resumed later"),
                 on_press=partial(self._close_and, lambda: train.decide(RunDecision.STOP)),
@@ -100,6 +105,20 @@ class TrainMenu(Screen):
             Button(_("Settings"), on_press=lambda: app.push(SettingsScreen(app))),
             Button(_("Leave"), on_press=self._leave),
         ]
+
+    def _open_lab(self) -> None:
+        from racer_viewer.modes.train.reward_screen import RewardLabScreen
+
+        train, config = self._train, self._train.run.config
+        before = config.rewards
+
+        def apply(rewards: Config) -> None:
+            old, new = before.to_json()["weights"], rewards.to_json()["weights"]
+            changed = {key: value for key, value in new.items() if value != old[key]}
+            if rewards != before:
+                train.set_weights(changed, rewards.formulas)
+
+        self.app.push(RewardLabScreen(self.app, before, train.circuit, config.progress_in_units, apply, _("Apply")))
 
     def _close_and(self, action: Callable[[], object]) -> None:
         self.app.pop()

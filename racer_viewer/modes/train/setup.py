@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from racer_env.engine import Config
 from racer_viewer.modes.circuits import CircuitPicker
 from racer_viewer.modes.install import with_part
 from racer_viewer.modes.screen import AppContext, Screen
+from racer_viewer.modes.train.reward_screen import RewardLabScreen
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.tensorboard import show_tensorboard
@@ -145,6 +147,10 @@ class TrainSetupScreen(Screen):
             _("Steps"), _("Environment steps of all cars together"), options=[grouped(f"{count:,}") for count in STEPS]
         )
         self._start_button = Button(_("Start"), on_press=self._start)
+        self._rewards: Config | None = None
+        """Reward that the user has chosen; None for that of the preset."""
+        self._reward = Button(_("Reward"), _("Weights, own terms, and what they pay for good and bad drives"))
+        self._reward.on_press = self._open_rewards
         self._runs = Button(_("Runs"), _("Open, compare, resume or delete earlier runs"), on_press=self._open_runs)
         self._ticks = 0
         self._prepared: LearnerProcess | None = None
@@ -162,6 +168,7 @@ class TrainSetupScreen(Screen):
             engine=ENGINES[self._engine.chosen] if algo == "ppo" else "sb3",
             num_cars=CARS[self._cars.chosen],
             timesteps=STEPS[self._steps.chosen],
+            rewards=self._rewards or config.rewards,
         )
 
     def refresh(self) -> None:
@@ -205,7 +212,8 @@ class TrainSetupScreen(Screen):
     def _set_preset(self) -> None:
         """Set cars, steps and circuits as in the preset."""
         algo, name = self._chosen_preset
-        config = preset(algo, name)
+        config, self._rewards = preset(algo, name), None
+        self._reward.note = _("of the preset")
         self._preset.hint = _(PRESET_HINTS.get(name, ""))
         source = _("the {model} model").format(model=config.begin_from) if config.begin_from else _("scratch")
         self._start_button.hint = _("Train from {source}").format(source=source)
@@ -222,6 +230,7 @@ class TrainSetupScreen(Screen):
             *([self._engine] if algo == "ppo" else []),
             self._cars,
             self._steps,
+            self._reward,
             self._runs,
         ]
 
@@ -235,6 +244,16 @@ class TrainSetupScreen(Screen):
             self.start(config)
         else:
             with_part(self.app, SB3, lambda: self.start(self.config))
+
+    def _open_rewards(self) -> None:
+        config = self.config
+        self.app.push(
+            RewardLabScreen(self.app, config.rewards, config.circuits[0], config.progress_in_units, self._take_rewards)
+        )
+
+    def _take_rewards(self, rewards: Config) -> None:
+        self._rewards = None if rewards == preset(*self._chosen_preset).rewards else rewards
+        self._reward.note = _("of the preset") if self._rewards is None else _("own")
 
     def _open_runs(self) -> None:
         self.app.push(RunsScreen(self.app))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from racer_env.engine import parse_config
 from racer_viewer.agents import CHAMPION
 from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.episodes import EpisodesScreen
@@ -20,7 +21,9 @@ from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.screen import MessageScreen, Screen
 from racer_viewer.modes.settings_screen import KeysScreen, NameScreen, SettingsScreen
+from racer_viewer.modes.train.formula_screen import FormulaScreen
 from racer_viewer.modes.train.panels import TrainLayout
+from racer_viewer.modes.train.reward_screen import RewardLabScreen
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import TrainSetupScreen, open_run
@@ -182,6 +185,22 @@ def question(person: Person) -> None:
     person.app.context.push(MessageScreen(person.app.context, "A question", text))
 
 
+def reward_lab(person: Person) -> None:
+    """Show a reward with eight terms and several warnings."""
+    app = person.app.context
+    terms = {f"a_term_with_a_long_name{number}": "0.001 * speed" for number in range(8)}
+    rewards = parse_config({"weights": {"progress": 0.0, "stillnessPenalty": 0.0}, "terms": terms})
+    screen = RewardLabScreen(app, rewards, "track-01", True, lambda taken: None)
+    app.push(screen)
+    person.until(lambda: screen.scored, "the scores")
+
+
+def reward_term(person: Person, formula: str) -> None:
+    reward_lab(person)
+    app, lab = person.app.context, person.top(RewardLabScreen)
+    app.push(FormulaScreen(app, "a_term_with_a_long_name9", formula, {}, lab.drives, lambda name, text: None))
+
+
 SCREENS: dict[str, Callable[[Person], None]] = {
     "menu": lambda person: None,
     "play": play,
@@ -200,6 +219,9 @@ SCREENS: dict[str, Callable[[Person], None]] = {
     "curves": curves,
     "train menu": train_menu,
     "train setup": simple(TrainSetupScreen),
+    "reward lab": reward_lab,
+    "reward term": partial(reward_term, formula="0.001 * (1 - centre_distance / half_width) if speed > 40 else curv"),
+    "reward term, accepted": partial(reward_term, formula="-0.001 * abs(steer_change)"),
     "runs": runs,
     "play setup": simple(PlaySetupScreen),
     "opponents": simple(OpponentsScreen),

@@ -31,6 +31,8 @@ KEYS: tuple[Key, ...] = (
 )
 FIELD_HEIGHT, ROW = 34, 24
 """Heights of a text field and of a row of the list, at scale 1 [px]."""
+MIN_HEIGHT, MIN_SCALE = 400, 0.4
+"""Height that the screen needs at scale 1 [px], and the smallest part of the scale that it shrinks to."""
 SAMPLES = 240
 """Points of the preview's line."""
 _WORD = re.compile(r"[A-Za-z_]\w*$", re.ASCII)
@@ -94,6 +96,17 @@ class TextField:
                 self.cursor = 0
             case "end":
                 self.cursor = len(self.text)
+
+
+def _visible(theme: Theme, field: TextField, width: int) -> tuple[int, int]:
+    """Return the range of a field's text that is shown in a width [px]; the cursor is in it."""
+    first = 0
+    while theme.width(field.text[first : field.cursor]) > width:
+        first += 1
+    last = field.cursor
+    while last < len(field.text) and theme.width(field.text[first : last + 1]) <= width:
+        last += 1
+    return first, last
 
 
 class FormulaScreen(Screen):
@@ -224,11 +237,12 @@ class FormulaScreen(Screen):
         self._values = {each.label: pay(each.drive, own)[:, -1] for each in self._drives}
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
-        theme = self.app.theme
+        keys, height = self.app.theme, surface.get_height()
+        theme = keys.fitting(lambda smaller: smaller.px(MIN_HEIGHT) <= height - keys.px(FOOTER_HEIGHT), MIN_SCALE)
         surface.fill(theme.palette.panel[:3])
         surface.blit(shade(surface.get_size(), 120), (0, 0))
         top = draw_heading(surface, theme, _("Reward term"))
-        x, bottom = theme.px(MARGIN * 3), surface.get_height() - theme.px(FOOTER_HEIGHT + PADDING)
+        x, bottom = theme.px(MARGIN * 3), height - keys.px(FOOTER_HEIGHT) - theme.px(PADDING)
         width, self._places, self._rows = surface.get_width() - 2 * x, {}, []
         column = min(theme.px(220), width // 4)
         self._draw_field(surface, theme, "name", _("Name"), self.name, pygame.Rect(x, top, column, 0))
@@ -242,13 +256,13 @@ class FormulaScreen(Screen):
         half = width // 2
         self._draw_suggestions(surface, theme, pygame.Rect(x, y, half - theme.px(PADDING), bottom - y))
         self._draw_preview(surface, theme, pygame.Rect(x + half, y, width - half, bottom - y))
-        draw_keys(surface, theme, self.keys())
+        draw_keys(surface, keys, self.keys())
 
     def _draw_field(
         self, surface: pygame.Surface, theme: Theme, key: str, label: str, field: TextField, place: pygame.Rect
     ) -> None:
         palette, active = theme.palette, field is self.field
-        caption = theme.text(label, TEXT_SMALL, palette.faint)
+        caption = theme.text(theme.truncate(label, place.width, TEXT_SMALL), TEXT_SMALL, palette.faint)
         surface.blit(caption, place.topleft)
         box = pygame.Rect(
             place.x, place.y + theme.line_height(TEXT_SMALL) + theme.px(2), place.width, theme.px(FIELD_HEIGHT)
@@ -257,22 +271,23 @@ class FormulaScreen(Screen):
         pygame.draw.rect(surface, (10, 14, 16), box, border_radius=theme.px(6))
         pygame.draw.rect(surface, palette.accent if active else palette.line, box, theme.px(1.5), theme.px(6))
         inner = box.inflate(-2 * theme.px(8), 0)
-        shift = max(0, theme.width(field.text[: field.cursor]) - inner.width + theme.px(4)) if active else 0
-        before = surface.get_clip()
-        surface.set_clip(inner.clip(before))
+        first, last = _visible(theme, field, inner.width - theme.px(4))
         text_y = box.centery - theme.line_height() // 2
-        if field.text:
-            surface.blit(theme.text(field.text), (inner.x - shift, text_y))
+        if last > first:
+            surface.blit(theme.text(field.text[first:last]), (inner.x, text_y))
+
+        def x_of(index: int) -> int:
+            return inner.x + theme.width(field.text[first : min(last, max(first, index))])
+
         error = self.problem
         if key == "formula" and isinstance(error, FormulaError) and error.term == self.name.text:
-            start = theme.width(field.text[: error.column])
-            end = theme.width(field.text[: error.column + error.length]) if field.text else 0
-            mark_width = max(theme.px(8), end - start)
-            surface.fill(palette.bad, (inner.x - shift + start, box.bottom - theme.px(7), mark_width, theme.px(3)))
+            start, end = x_of(error.column), x_of(error.column + error.length)
+            start = min(start, inner.right - theme.px(8))
+            marked = max(theme.px(8), end - start)
+            surface.fill(palette.bad, (start, box.bottom - theme.px(7), marked, theme.px(3)))
         if active:
-            cursor = inner.x - shift + theme.width(field.text[: field.cursor])
-            surface.fill(palette.text, (cursor, box.y + theme.px(6), max(1, theme.px(1.5)), box.height - theme.px(12)))
-        surface.set_clip(before)
+            cursor = x_of(field.cursor), box.y + theme.px(6), max(1, theme.px(1.5)), box.height - theme.px(12)
+            surface.fill(palette.text, cursor)
 
     def _draw_problem(self, surface: pygame.Surface, theme: Theme, place: pygame.Rect) -> int:
         """Draw what is wrong, or that nothing is; return the y where it ends [px]."""

@@ -54,7 +54,7 @@ NAMES = {
 QUALITY = {
     CHAMPION: 4, CLEAN: 3, PERSON: 3, ZIGZAG: 2, SLOW: 2, CUTTER: 1, CRASH: 0, CIRCLES: 0, STANDSTILL: 0,
 }  # fmt: skip
-"""How good a drive of each kind is; a reward should not pay more for a worse one."""
+"""Quality of the drives of each kind; a reward should not pay more for a worse one."""
 GOOD = 2
 """Quality of drives that should earn more than any worse one; the order of the others does not matter."""
 
@@ -75,7 +75,7 @@ class LabDrive:
 
 @dataclass(frozen=True)
 class DriveScore:
-    """What a reward pays for a drive.
+    """Payment of a reward for a drive.
 
     episode: reward of an episode with the limits of the config: the drive goes on as it is, or ends by standing still.
     per_second: mean reward per second. per_lap: reward per lap of distance; NaN for drives that get nowhere.

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from racer_viewer.circuits.strokes import TOLERANCE, fit_line, fit_stroke
 
 from racer_env.engine import Driver, Simulation, Track
 from racer_env.engine.centreline import build_centreline
 from racer_env.errors import CircuitError
 from racer_viewer.circuits.draft import Draft
 from racer_viewer.circuits.preview import preview
+from racer_viewer.circuits.strokes import TOLERANCE, fit_line, fit_stroke
 
 Stroke = list[tuple[float, float]]
 MAX_LAP_TICKS = 6000

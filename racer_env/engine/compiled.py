@@ -5,15 +5,14 @@ into it. The cache here is keyed by the source of the whole engine, so an edited
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import config, njit, typeof
+from numba import njit, typeof
 from numba.core.caching import FunctionCache
-from numba.core.compiler_lock import global_compiler_lock
 
 Compiled = Any
 """Array or record as compiled code sees it: fields are attributes, unlike those of Python's arrays."""
@@ -93,8 +92,7 @@ def bind(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     arguments of the same types.
     """
     types = tuple(typeof(argument) for argument in arguments)
-    with _slp_vectorisation():
-        return cast(Callable[..., Any], cast(Any, function).compile(types))
+    return cast(Callable[..., Any], cast(Any, function).compile(types))
 
 
 def can_cache(function: Callable[..., Any]) -> bool:
@@ -107,15 +105,3 @@ def is_cached(function: Callable[..., Any], *arguments: Any) -> bool:
     dispatcher = cast(Any, function)
     types = tuple(map(typeof, arguments))
     return can_cache(function) and bool(dispatcher._cache.holds(types, dispatcher.targetctx.codegen()))
-
-
-@contextmanager
-def _slp_vectorisation() -> Iterator[None]:
-    """Enable vector instructions for short loops of fixed length, which numba disables by default."""
-    with global_compiler_lock:
-        before = config.SLP_VECTORIZE
-        config.SLP_VECTORIZE = 1
-        try:
-            yield
-        finally:
-            config.SLP_VECTORIZE = before

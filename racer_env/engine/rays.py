@@ -68,17 +68,15 @@ def _meet_run(points: Compiled, first: int, count: int, x: float, y: float, dx: 
     """Return the distance to a run of wall segments that the ray meets once.
 
     The points of the run lie on one side of the ray up to where it passes between two of them. Counting those points
-    in blocks has no branch that depends on the data.
+    has no branch that depends on the data.
     """
     xs, ys = points[0], points[1]
     line = dx * y - dy * x
     starts_left = dx * ys[first] - dy * xs[first] >= line
     passed = -1
-    for block in range(0, count + 1, RUN_BLOCK):
-        start = np.uint64(first + block)  # unsigned: no check for a negative index
-        for i in range(RUN_BLOCK):
-            left = dx * ys[start + np.uint64(i)] - dy * xs[start + np.uint64(i)] >= line
-            passed += (left == starts_left) & (i <= count - block)
+    for i in range(first, first + count + 1):
+        point = np.uint64(i)  # unsigned: no check for a negative index
+        passed += (dx * ys[point] - dy * xs[point] >= line) == starts_left
     met = np.uint64(first + min(passed, count - 1))
     ax, ay = xs[met] - x, ys[met] - y
     bx, by = xs[met + np.uint64(1)] - x, ys[met + np.uint64(1)] - y

@@ -1,20 +1,24 @@
 """`racer-viewer bench train --engine ray`: training speed with Ray's runners on this machine, and its limit.
 
-The same PPO trains in turn with stable-baselines3 in one process and on Ray with one and with two runners, always on
-the same number of cars. The parts of an iteration show how it scales: runners collect in parallel, one learner trains.
+The same PPO trains in turn in one process, with the native engine and with stable-baselines3, and on Ray with one and
+with two runners, always on the same number of cars. The parts of an iteration show how it scales: runners collect in
+parallel, one learner trains.
 """
 
 from __future__ import annotations
 
 import pickle
 import statistics
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from racer_viewer.bench.harness import Summary, describe_machine, print_report
+from racer_viewer.bench.train import AloneTrainee
 from racer_viewer.training.config import RunConfig, preset
 from racer_viewer.training.ray.cluster import ray_session
 from racer_viewer.training.ray.settings import RaySettings, RunnerSettings
@@ -56,6 +60,7 @@ class RayReport:
 
     Attributes:
         steps: steps of an iteration
+        native_steps_per_second: speed of the native engine in one thread
         parts: parts of an iteration by number of runners
         limit: steps per second if collecting took no time
         useful_runners: number of runners that collect as fast as the learner trains
@@ -63,6 +68,7 @@ class RayReport:
 
     machine: str
     steps: int
+    native_steps_per_second: float
     sb3_steps_per_second: float
     parts: dict[int, IterationParts]
     limit: float
@@ -82,9 +88,9 @@ def measure(rounds: int) -> RayReport:
     config = replace(preset("ppo"), timesteps=NEVER)
     with ExitStack() as stack:
         stack.enter_context(ray_session(None, sum(RUNNERS)))
-        sb3 = stack.enter_context(_sb3(config))
+        native, sb3 = stack.enter_context(_native(config)), stack.enter_context(_sb3(config))
         on_ray = {runners: stack.enter_context(_on_ray(config, runners)) for runners in RUNNERS}
-        kinds: tuple[_Sb3Rounds | _RayRounds, ...] = (sb3, *on_ray.values())
+        kinds: tuple[_NativeRounds | _Sb3Rounds | _RayRounds, ...] = (native, sb3, *on_ray.values())
         for each in kinds:
             each.go()
         for _ in range(rounds):
@@ -95,11 +101,22 @@ def measure(rounds: int) -> RayReport:
     return RayReport(
         machine=describe_machine(),
         steps=steps,
+        native_steps_per_second=steps / statistics.median(native.seconds),
         sb3_steps_per_second=steps / statistics.median(sb3.seconds),
         parts=parts,
         limit=steps / single.learning,
         useful_runners=single.gathering / single.learning,
     )
+
+
+class _NativeRounds:
+    """Native engine in one thread, one rollout at a time."""
+
+    def __init__(self, trainee: AloneTrainee) -> None:
+        self._trainee, self.seconds = trainee, list[float]()
+
+    def go(self) -> float:
+        return self._trainee.go().seconds
 
 
 class _Sb3Rounds:
@@ -147,6 +164,16 @@ def _sent(content: object) -> int:
 
 
 @contextmanager
+def _native(config: RunConfig) -> Iterator[_NativeRounds]:
+    config = replace(config, engine="native", threads=1, name="native")
+    with (
+        tempfile.TemporaryDirectory(prefix="racer-bench-") as folder,
+        closing(AloneTrainee(config, Path(folder))) as trainee,
+    ):
+        yield _NativeRounds(trainee)
+
+
+@contextmanager
 def _sb3(config: RunConfig) -> Iterator[_Sb3Rounds]:
     env = make_env(config)
     try:
@@ -165,13 +192,14 @@ def _on_ray(config: RunConfig, runners: int) -> Iterator[_RayRounds]:
 
 
 def _summary(report: RayReport) -> Summary:
-    rows = [["SB3 alone", f"{report.sb3_steps_per_second:,.0f}", "1.00"]]
+    native, sb3 = report.native_steps_per_second, report.sb3_steps_per_second
+    rows = [["native, 1 thread", f"{native:,.0f}", "1.00"], ["sb3", f"{sb3:,.0f}", f"{sb3 / native:.2f}"]]
     for runners, each in report.parts.items():
         rows.append(
             [
                 f"Ray, {runners} runner{'s' if runners > 1 else ''}",
                 f"{each.steps_per_second:,.0f}",
-                f"{each.steps_per_second / report.sb3_steps_per_second:.2f}",
+                f"{each.steps_per_second / native:.2f}",
                 *(f"{1000.0 * seconds:.0f} ms" for seconds in (each.driving, each.gathering, each.learning)),
                 *(f"{size / 2**10:.0f} KiB" for size in (each.gathered_bytes, each.weights_bytes)),
             ]

@@ -1,21 +1,26 @@
 """Paths of the user's data (runs, records, replays, settings), and safe writing of files."""
 
+import errno
 import os
 import platform
 import re
 import secrets
 import shutil
+import stat
 import sys
 import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from platformdirs import user_data_path
 
 DATA_VARIABLE = "RACER_DATA_DIR"
 """Environment variable that sets the user's data folder."""
+_NO_WAIT, _BINARY = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_BINARY", 0)
+"""Flags to open files with: do not wait for the other end of a pipe; bytes on Windows."""
 
 
 def data_folder(chosen: Path | None = None) -> Path:
@@ -35,14 +40,31 @@ def free_path(path: Path) -> Path:
     return free
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; raise OSError for a pipe or a device, which may have no end or never answer."""
+    handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces `path` when the block succeeds; on an error `path` stays as it was."""
+    """Yield a temporary path that replaces `path` when the block succeeds; on an error `path` stays as it was.
+
+    The content is on the disk before it replaces the old one, so that not even a power cut leaves half of it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with temporary_path(path) as temporary:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield temporary
         temporary.chmod(0o644)
+        with temporary.open("r+b") as file:
+            os.fsync(file.fileno())
         temporary.replace(path)
 
 

@@ -2,11 +2,13 @@
 
 import json
 import multiprocessing
+import sqlite3
 import struct
 import sys
 import time
 import zipfile
 from collections.abc import Callable
+from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from racer_env.bridge.client import checked_track
+from racer_env.bridge.messages import TrackReply, decode_reply
 from racer_env.engine import load_circuit
 from racer_env.engine.config import load_config
 from racer_env.errors import RacerError
@@ -21,12 +25,19 @@ from racer_viewer.agents import load_agent, load_stats, models_folder
 from racer_viewer.agents.onnx_file import FLOAT, OnnxGraph, OnnxNode, OnnxPort, write_onnx
 from racer_viewer.agents.pickle_writer import write_pickle, write_zip
 from racer_viewer.agents.pickles import DICTIONARY, TENSOR, PickledName, PickledObject, PickledReference
+from racer_viewer.replays.records import MIGRATIONS, CircuitKey, Records
+from racer_viewer.replays.replay import ENGINE_VERSION
 from racer_viewer.training.config import load_run_config
 from racer_viewer.training.run_folder import steps_of
 from racer_viewer.training.run_log_reader import RUN_LOG_FILE, load_history
 from tests.agents.zips import pack, unpack
 
 MAX_SECONDS, MAX_MIB = 2.0, 300.0
+
+
+def load_records(path: Path) -> Any:
+    records = Records(path)
+    return records.circuits(), records.top(CircuitKey("track-01", "0"))
 
 
 def load_log(path: Path) -> Any:
@@ -37,7 +48,8 @@ def load_log(path: Path) -> Any:
 LOADERS: dict[str, Callable[[Path], Any]] = {
     ".zip": load_agent, ".npz": load_stats, ".pkl": load_stats, ".json": load_run_config, ".onnx": load_agent,
     ".circuit": lambda path: load_circuit(path).tables, ".ai-config": load_config,
-    ".log": load_log,
+    ".log": load_log, ".db": lambda path: load_records(path),
+    ".track": lambda path: checked_track("x", decode_reply(path.read_bytes(), TrackReply).track),
 }  # fmt: skip
 
 
@@ -124,6 +136,47 @@ def tall_addend(path: Path) -> None:
     path.write_bytes(write_onnx(graph, "tall"))
 
 
+def many_operands(path: Path) -> None:
+    """Write a minimum of a large constant and 190,000 small ones: 2 × 10^11 comparisons."""
+    constants = {"w": np.ones((14, 3)), "large": np.ones(2**20 - 1000), "small": np.ones(1)}
+    nodes = [OnnxNode("Gemm", ["obs", "w"], ["actions"]), OnnxNode("Min", ["large"] + ["small"] * 190_000, ["least"])]
+    ports = OnnxPort("obs", FLOAT, (1, 14)), OnnxPort("actions", FLOAT, (1, 3))
+    path.write_bytes(write_onnx(OnnxGraph(nodes, constants, ports[:1], ports[1:]), "wide"))
+
+
+def long_names(path: Path) -> None:
+    """Write records whose drivers have names of 8 MB; one letter of a name makes each of the others take four bytes."""
+    with sqlite3.connect(path) as database:
+        for statement in chain.from_iterable(MIGRATIONS):
+            database.execute(statement)
+        database.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        name = "x" * 7_900_000 + "\N{CHEQUERED FLAG}"
+        for number in range(14):
+            database.execute(
+                "INSERT INTO record (circuit_id, fingerprint, circuit_name, driver, best_lap, laps, clean, date,"
+                " engine, digest, replay, checked)"
+                " VALUES ('track-01', '0', 'x', ?, 500, 1, 1, '2026-01-01', ?, ?, 'x', 1)",
+                (name, ENGINE_VERSION, str(number)),
+            )
+
+
+def track_of_a_server(path: Path, points: int, gates: int) -> None:
+    lines: dict[str, list[Any]] = {key: [] for key in ("inner", "outer", "innerRoad", "outerRoad")}
+    track = {
+        "id": "x", "name": "x", "length": 1.0, "start": [0, 0, 0], "gates": [[0]] * gates, **lines,
+        "controlPoints": [[3 * (number % 1000), 3 * (number // 1000), 5] for number in range(points)],
+    }  # fmt: skip
+    path.write_text(json.dumps({"type": "track_result", "track": track}))
+
+
+def many_points_of_a_server(path: Path) -> None:
+    track_of_a_server(path, points=250_000, gates=30)
+
+
+def many_gates_of_a_server(path: Path) -> None:
+    track_of_a_server(path, points=4, gates=700_000)
+
+
 def restarted_log(path: Path) -> None:
     """Write a log that begins anew 100,000 times, after other events."""
     start = b'{"what":"event","steps":0,"seconds":0,"kind":"begin","text":"x"}\n'
@@ -188,6 +241,8 @@ HOSTILE = [
     (".circuit", large_file), (".circuit", great_circle), (".ai-config", deep_json), (".ai-config", not_utf8),
     (".ai-config", large_file), (".zip", shared_storage), (".zip", endless_steps), (".onnx", tall_addend),
     (".log", restarted_log), (".log", log_of_new_metrics), (".log", log_of_repeated_updates), (".log", deep_json),
+    (".onnx", many_operands), (".db", long_names),
+    (".track", many_points_of_a_server), (".track", many_gates_of_a_server),
 ]  # fmt: skip
 
 

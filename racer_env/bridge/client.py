@@ -41,7 +41,7 @@ from racer_env.bridge.messages import (
     step_reply,
 )
 from racer_env.bridge.ws_client import DEFAULT_URL, ClientConnection
-from racer_env.engine import Circuit, Start, Track, build_track, circuits
+from racer_env.engine import Circuit, Start, Track, circuits
 from racer_env.engine.circuits import named_circuit
 from racer_env.errors import ActionError, BridgeError, CircuitError, ContractError, RacerError, short
 
@@ -147,7 +147,7 @@ class BridgeClient:
         if "track" not in self.connection.capabilities:
             return named_circuit(track_id)
         return self.connection.request(
-            TrackRequest(track_id), TrackReply, lambda reply: _checked_track(track_id, reply.track)
+            TrackRequest(track_id), TrackReply, lambda reply: checked_track(track_id, reply.track)
         )
 
 
@@ -248,14 +248,14 @@ def _action(action: Any) -> tuple[float, float, float]:
     raise ActionError(f"an action must be 3 finite numbers, steer, throttle, brake, not {short(action)}")
 
 
-def _checked_track(track_id: str, geometry: TrackGeometry) -> Track:
+def checked_track(track_id: str, geometry: TrackGeometry) -> Track:
     """Build a track from its control points and compare its walls with the server's.
 
     If it is the circuit known locally by this id, return that one, with its name and medals.
     """
     points, gates = tuple(geometry.control_points), len(geometry.gates)
     try:
-        built = build_track(points, gates, Circuit(track_id, points, gates=gates, id=track_id))
+        built = Circuit(track_id, points, gates=gates, id=track_id).build()
         same = all(
             np.allclose(own, received, atol=1e-6)
             for own, received in ((built.inner, geometry.inner), (built.outer, geometry.outer))

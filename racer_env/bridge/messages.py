@@ -29,6 +29,7 @@ from racer_env.bridge.interface import (
 from racer_env.bridge.validation import explain
 from racer_env.engine import CAR, Track
 from racer_env.engine.car import GRIP, MAX_SPEED
+from racer_env.engine.circuit_check import MAX_CONTROL_POINTS
 from racer_env.engine.rays import RAY_COUNT
 from racer_env.errors import BridgeError, ContractError, short
 
@@ -252,8 +253,8 @@ class TrackGeometry(msgspec.Struct, rename="camel"):
     name: str
     length: float
     start: tuple[float, float, float]
-    control_points: list[tuple[float, float, float]]
-    gates: list[list[float]]
+    control_points: Annotated[list[tuple[float, float, float]], msgspec.Meta(max_length=MAX_CONTROL_POINTS)]
+    gates: Annotated[list[list[float]], msgspec.Meta(max_length=MAX_LIST)]
     inner: list[Point]
     outer: list[Point]
     inner_road: list[Point]

@@ -36,6 +36,8 @@ POLICY_CLASSES = {
 """Class of the MlpPolicy of each algorithm."""
 Limits = tuple[NDArray[np.float32], NDArray[np.float32]]
 """Minimum and maximum of each value of a Box."""
+VARIABLES, LEARNED_ENTROPY = "pytorch_variables.pth", "log_ent_coef"
+"""Member with the variables of SAC, and the one of them that is learned: the logarithm of the weight of the entropy."""
 BOX = "gymnasium.spaces.box.Box"
 SETTINGS = frozenset(
     (
@@ -82,7 +84,7 @@ class ModelContent:
         """Return the zip file."""
         members = {"data": self._description(), "policy.pth": write_tensors(named_tensors(self.tensors))}
         members |= {f"{name}.pth": write_tensors(state) for name, state in self.optimisers.items()}
-        members["pytorch_variables.pth"] = write_tensors(dict(self.variables))
+        members[VARIABLES] = write_tensors(dict(self.variables))
         if self.stats is not None:
             members[STATS_MEMBER] = stats_npz(self.stats)
         return write_zip(members)

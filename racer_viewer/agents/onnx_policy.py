@@ -36,7 +36,8 @@ MAX_RESULTS = 2**20
 ROWS_AT_ONCE = 32
 """Observations that are computed at once; their results take at most 256 MiB."""
 MAX_PRODUCTS = 2**26
-"""Maximum number of products for one observation; three layers of 4096 have half as many."""
+"""Maximum number of products, and of operands of other operations, for one observation; three layers of 4096 have half
+as many."""
 
 Operation = Callable[[Mapping[str, Any], Sequence[Any]], Array]
 
@@ -122,7 +123,7 @@ def _as_operand(array: Array) -> Array:
 
 
 def _check_cost(node: OnnxNode, operands: Sequence[Array | None]) -> tuple[int, int]:
-    """Return the number of values in the result of an operation, and the number of products for each of them.
+    """Return the number of values in the result of an operation, and the number of products or operands for each.
 
     Raises ValueError if operands are missing, or are too many.
     """
@@ -140,7 +141,7 @@ def _check_cost(node: OnnxNode, operands: Sequence[Array | None]) -> tuple[int, 
         return sum(each.size for each in arrays), 1
     if node.operation == "Reshape":
         arrays = arrays[:1]
-    return math.prod(np.broadcast_shapes(*(each.shape for each in arrays))), 1
+    return math.prod(np.broadcast_shapes(*(each.shape for each in arrays))), len(arrays)
 
 
 def _factors(attributes: Mapping[str, Any], operands: Sequence[Array]) -> tuple[Array, Array]:

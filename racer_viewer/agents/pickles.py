@@ -240,6 +240,8 @@ LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
 
 STORAGES = {"torch.FloatStorage": "f4", "torch.DoubleStorage": "f8", "torch.HalfStorage": "f2"}
 DICTIONARY = "collections.OrderedDict"
+ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
+"""State of torch's Adam for a tensor: the number of steps, and the averages of its gradients and of their squares."""
 TENSOR = "torch._utils._rebuild_tensor_v2"
 PARAMETER = "torch._utils._rebuild_parameter"
 ALLOWED_IN_TENSORS = frozenset((*STORAGES, DICTIONARY, TENSOR, PARAMETER))
@@ -272,6 +274,28 @@ class TorchFile:
         if not np.isfinite(numbers).all():
             raise AgentError(f"its tensor {shown(name)} holds numbers that are not finite: the training diverged")
         return numbers
+
+    def adam(self, count: int) -> list[dict[str, NDArray[np.float32]]]:
+        """Return the state of torch's Adam for each of `count` tensors; nothing if it has made no step yet."""
+        try:
+            (group,) = self.content["param_groups"]
+            numbers, entries = group["params"], _items(self.content["state"])
+            if len(numbers) != count:
+                raise AgentError(f"its optimiser has {len(numbers)} tensors instead of {count}")
+            if not entries:
+                return []
+            return [{key: self._adam_value(entries[number], key) for key in ADAM_STATE} for number in numbers]
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise AgentError(f"its optimiser is not Adam ({shown(str(error))})") from error
+
+    def _adam_value(self, entry: Mapping[str, Any], key: str) -> NDArray[np.float32]:
+        value = entry[key]
+        if isinstance(value, PickledObject):
+            return self.tensor(value, key)
+        number = np.array(float(value), np.float32)  # the number of steps in files of torch before 1.12
+        if not np.isfinite(number):
+            raise ValueError(f"{key} is not finite")
+        return number
 
     def _view(self, record: PickledObject) -> NDArray[Any]:
         if record.name == PARAMETER:
@@ -334,10 +358,19 @@ def _folder(archive: Archive) -> str:
     return folders[0]
 
 
-def _tensor_records(content: Any) -> Mapping[str, PickledObject]:
-    items = content.items if isinstance(content, PickledObject) and content.name == DICTIONARY else content
+def _items(value: Any) -> dict[Any, Any]:
+    """Return the items of a dictionary, ordered or not."""
+    items = value.items if isinstance(value, PickledObject) and value.name == DICTIONARY else value
     if not isinstance(items, dict):
-        raise AgentError("is a torch file, but not of named tensors")
+        raise TypeError("no dictionary")
+    return items
+
+
+def _tensor_records(content: Any) -> Mapping[str, PickledObject]:
+    try:
+        items = _items(content)
+    except TypeError:
+        raise AgentError("is a torch file, but not of named tensors") from None
     for name, record in items.items():
         if not isinstance(name, str) or not _is_tensor(record):
             raise AgentError(f"its entry {shown(name)} is not a tensor")

@@ -37,6 +37,8 @@ MAX_FILE_SIZE = 128 * 2**20
 """Maximum size of a database [bytes]; a record takes some kilobytes."""
 MAX_VALUE_SIZE = 8 * 2**20
 """Maximum size of a value or row in the database [bytes]."""
+MAX_TEXT_SIZE = 1024
+"""Size at which a text from the database is cut [bytes]; names of circuits and drivers are shorter."""
 TIME_LIMIT = 2.0
 """Maximum processor time of one operation [s]."""
 CHECK_TIME = 0.5
@@ -138,7 +140,7 @@ class RecordDatabase:
         deadline = time.thread_time() + TIME_LIMIT
         database.set_progress_handler(lambda: time.thread_time() > deadline, INSTRUCTIONS_PER_CHECK)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_SIZE)
-        database.text_factory = lambda text: text.decode(errors="replace")
+        database.text_factory = lambda text: text[:MAX_TEXT_SIZE].decode(errors="replace")
         database.execute("PRAGMA trusted_schema = OFF")
         database.execute("PRAGMA synchronous = EXTRA")
         if not self._checked:

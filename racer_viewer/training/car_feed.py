@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.paths import atomic_write
+from racer_viewer.paths import atomic_write, open_regular
 from racer_viewer.run_history import SWARM_CAR, Swarm
 
 CAR_FEED_FILE = "swarm.bin"
@@ -76,7 +76,7 @@ class CarFeedReader:
     """Reader of a feed, usable from any thread. Raises ValueError if the file is not a feed."""
 
     def __init__(self, folder: Path) -> None:
-        with (folder / CAR_FEED_FILE).open("rb") as file:
+        with open_regular(folder / CAR_FEED_FILE) as file:
             self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._lock = threading.Lock()
         self._last: tuple[Swarm, int] | None = None

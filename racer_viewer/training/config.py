@@ -19,6 +19,7 @@ import orjson
 from racer_env.engine import ANYWHERE, Config, Start, parse_config
 from racer_env.engine.tick import OBSERVATION_SIZE
 from racer_env.errors import ConfigError, os_reason, short, suggestion
+from racer_viewer.paths import open_regular
 from racer_viewer.plain_text import is_utf8, plain_line
 
 Algorithm = Literal["ppo", "sac"]
@@ -269,7 +270,7 @@ def parse_run_config(values: Mapping[str, Any], base: RunConfig | None = None) -
 def load_run_config(path: Path) -> RunConfig:
     """Read a run's config.json."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(MAX_CONFIG_BYTES + 1)
         if len(content) > MAX_CONFIG_BYTES:
             raise ConfigError(f"{path} is larger than {MAX_CONFIG_BYTES // 2**20} MiB: it is not the config of a run")

@@ -18,7 +18,15 @@ from racer_env.errors import RacerError
 from racer_viewer.agents import Agent, load_agent, load_stats, save_stats
 from racer_viewer.agents.archive import Archive, read_file
 from racer_viewer.agents.load import DESCRIPTION, TENSORS
-from racer_viewer.agents.model_writer import SETTINGS, ModelContent, new_optimiser, plain_settings, save_model
+from racer_viewer.agents.model_writer import (
+    LEARNED_ENTROPY,
+    SETTINGS,
+    VARIABLES,
+    ModelContent,
+    new_optimiser,
+    plain_settings,
+    save_model,
+)
 from racer_viewer.agents.networks import Floats
 from racer_viewer.agents.onnx_file import FLOAT, OnnxGraph, OnnxNode, OnnxPort, write_onnx
 from racer_viewer.agents.onnx_policy import INPUT, OUTPUT
@@ -37,7 +45,9 @@ LEARNING_RATE, CLIP_RANGE = 3e-4, 0.2
 """Settings in a copy whose model has schedules for them; a schedule is code and is left out."""
 SHARE_CHECK_SIZE = 100
 """Number of random observations on which a shared copy is compared with its model."""
-VARIABLES = "pytorch_variables.pth"
+MAX_VARIABLES_BYTES = 2**20
+FIXED_ENTROPY = "ent_coef_tensor"
+"""Variable of SAC with a weight of the entropy that is not learned."""
 SHARED, BRANCHES = "mlp_extractor.shared_net", ("mlp_extractor.policy_net", "mlp_extractor.value_net")
 """Layers that policy and value function share in models of stable-baselines3 before 1.8, and those that follow."""
 INPUT_PARTS = {
@@ -75,17 +85,19 @@ def model_content(agent: Agent) -> ModelContent:
     if not isinstance(agent.policy, GaussianPolicy):
         raise RacerError(f"{agent.info.path} is not a model of stable-baselines3: only those can be shared")
     archive = Archive(read_file(agent.info.path))
-    data = archive.read(DESCRIPTION, MAX_DESCRIPTION_BYTES)
+    data, packed = archive.read(DESCRIPTION, MAX_DESCRIPTION_BYTES), archive.read(TENSORS)
     fields, description = parse_fields(data), read_description(data)
-    tensors = _unshared(_tensors(archive.read(TENSORS)))
+    entropy = _entropy(archive) if description.is_off_policy else {}
+    del archive  # the file may be large
+    tensors = _unshared(_tensors(packed))
+    del packed
     settings = _plain_settings(fields)
     rate = settings.setdefault("learning_rate", LEARNING_RATE)
     if description.algorithm == "PPO":
         settings.setdefault("clip_range", CLIP_RANGE)
     parts = {"actor.optimizer": "actor.", "critic.optimizer": "critic."} if description.is_off_policy else {}
     optimisers = {name: new_optimiser(_count(tensors, prefix), rate) for name, prefix in parts.items()}
-    variables = _tensors(archive.read(VARIABLES)) if description.is_off_policy and VARIABLES in archive.names else {}
-    if "log_ent_coef" in variables:
+    if LEARNED_ENTROPY in entropy:
         optimisers["ent_coef_optimizer"] = new_optimiser(1, rate)
     return ModelContent(
         algorithm=description.algorithm,
@@ -93,7 +105,7 @@ def model_content(agent: Agent) -> ModelContent:
         policy_settings=_policy_settings(tensors, description),
         tensors=tensors,
         optimisers=optimisers or {"policy.optimizer": new_optimiser(len(tensors), rate)},
-        variables=variables,
+        variables=entropy,
         action_limits=(agent.policy.box.low, agent.policy.box.high),
         stats=None if agent.info.stats_path is None else load_stats(agent.info.stats_path),
     )
@@ -117,6 +129,15 @@ def _copy_path(agent: Agent, target: Path) -> Path:
 def _tensors(data: bytes) -> dict[str, Floats]:
     file = TensorFile(data)
     return {name: file.read(name) for name in file.names}
+
+
+def _entropy(archive: Archive) -> dict[str, Floats]:
+    """Return SAC's weight of the entropy among the variables of a model; other variables are left out."""
+    if VARIABLES not in archive.names:
+        return {}
+    file = TensorFile(archive.read(VARIABLES, MAX_VARIABLES_BYTES))
+    found = {name: file.read(name) for name in (LEARNED_ENTROPY, FIXED_ENTROPY) if name in file.names}
+    return {name: tensor for name, tensor in found.items() if tensor.size == 1}
 
 
 def _count(tensors: Mapping[str, Floats], prefix: str) -> int:

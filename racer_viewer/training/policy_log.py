@@ -20,6 +20,7 @@ from racer_env.errors import os_reason
 from racer_viewer.agents import Agent, AgentError, AgentInfo, RunningStats, Statistics, agent_of_arrays
 from racer_viewer.agents.policies import OBSERVATION_SIZE
 from racer_viewer.agents.sb3_model import CRITICS, DEFAULT_CLIP_MEAN, ModelDescription
+from racer_viewer.paths import open_regular
 from racer_viewer.training.run_log import RunLog
 from racer_viewer.training.run_log_reader import NETWORK
 
@@ -154,7 +155,7 @@ def load_policy(folder: Path, content: Mapping[str, Any], steps: int, offset: in
         layout = PolicyLayout.from_json(content)
         if layout.size > MAX_FILE_SIZE:
             raise ValueError(f"it would have {layout.size:,} bytes")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(offset)
             record = file.read(layout.size)
         modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)

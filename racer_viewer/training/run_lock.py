@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from racer_env.errors import RacerError, os_reason
+from racer_viewer.paths import open_regular
 
 LEARNER_FILE = "learner.json"
 CONTENT_SIZE = 512
@@ -120,7 +121,7 @@ class RunLock:
 def read_address(folder: Path) -> LearnerAddress | None:
     """Return the address in the lock file, even if its learner is no longer alive."""
     try:
-        with (folder / LEARNER_FILE).open("rb") as file:
+        with open_regular(folder / LEARNER_FILE) as file:
             return _parse(file.read(CONTENT_SIZE))
     except OSError:
         return None
@@ -129,18 +130,13 @@ def read_address(folder: Path) -> LearnerAddress | None:
 def running_learner(folder: Path) -> int | None:
     """Return the process id of the learner that holds the lock, even if it is suspended; None without a learner."""
     try:
-        handle = os.open(folder / LEARNER_FILE, os.O_RDONLY | _BINARY)
+        with open_regular(folder / LEARNER_FILE) as file:
+            content = file.read(CONTENT_SIZE)
+            if take_lock(file.fileno(), shared=True):
+                release_lock(file.fileno())
+                return None
     except OSError:
         return None
-    try:
-        content = os.read(handle, CONTENT_SIZE)
-        if take_lock(handle, shared=True):
-            release_lock(handle)
-            return None
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
     address = _parse(content)
     return None if address is None else address.pid
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from racer_env.engine import parse_config
 from racer_env.errors import ConfigError
+from racer_viewer.paths import open_regular
 from racer_viewer.run_history import UNKNOWN, Floats, RunEvent, RunHistory
 from racer_viewer.timing import SECTORS
 
@@ -41,13 +42,16 @@ CHUNK_SIZE = 2**20
 
 MAX_LINE_SIZE = 4 * 2**20
 """Maximum size of a line [bytes]."""
-MAX_METRICS, MAX_CELLS = 512, 2**24
-"""Maximum number of metrics, and of their values in all updates, which take 128 MiB."""
-MAX_LAPS = 2**21
-"""Maximum number of laps, and of rows of sector times, which take 50 and 84 MiB; a run of 10^9 steps has as many."""
+MAX_METRICS, MAX_CELLS = 512, 2**23
+"""Maximum number of metrics, and of values in all updates, which take 64 MiB."""
+MAX_LAPS = 2**20
+"""Maximum number of laps, and of rows of sector times, which take 24 and 40 MiB, and twice as much while they grow; a
+run of 500 million steps has as many."""
 MAX_EVENTS, MAX_STARTS = 20_000, 1000
 """Maximum number of events, and of starts and resumptions, each of which looks through all events."""
-MAX_TEXT_LENGTH = 2000
+MAX_POLICIES = 2**18
+"""Maximum number of policies, which take 35 MiB; the policy file of a run has room for as many of 256 bytes each."""
+MAX_TEXT_LENGTH = 500
 """Maximum length of the text of an event [characters]."""
 
 Steps = Annotated[float, msgspec.Meta(ge=0.0, le=2.0**53)]
@@ -187,7 +191,7 @@ class RunLogReader:
     def advance(self) -> bool:
         """Read up to CHUNK_SIZE new bytes; return False if there were none."""
         try:
-            with self._path.open("rb") as file:
+            with open_regular(self._path) as file:
                 file.seek(self._position)
                 data = file.read(CHUNK_SIZE)
         except OSError:
@@ -232,6 +236,8 @@ class RunLogReader:
         elif isinstance(entry, EventEntry):
             self._read_event(entry)
         elif isinstance(entry, PolicyEntry):
+            if len(self.policies) >= MAX_POLICIES:
+                raise ValueError("there are too many policies")
             self.policies.append((self._layout, int(entry.steps), entry.offset))
             self._policy_steps.append(entry.steps)
         else:
@@ -239,7 +245,8 @@ class RunLogReader:
 
     def _read_update(self, entry: UpdateEntry) -> None:
         metrics = len(self._values.keys() | entry.values.keys())
-        if metrics > MAX_METRICS or metrics * (self._steps.count + 1) > MAX_CELLS:
+        columns = metrics + 2  # with steps and seconds
+        if metrics > MAX_METRICS or columns * (self._steps.count + 1) > MAX_CELLS:
             raise ValueError("there are too many metrics")
         is_same_update = bool(self._steps.count) and self._steps.view[-1] == entry.steps  # SAC logs several per tick
         if not is_same_update:

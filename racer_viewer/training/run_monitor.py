@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from typing import IO, Any, Literal
 from racer_env.engine import parse_config
 from racer_env.errors import RacerError, in_one_line
 from racer_viewer.agents import Agent, AgentError
+from racer_viewer.paths import open_regular
 from racer_viewer.run_history import RunEvent, RunHistory, Swarm
 from racer_viewer.runtime import program_command
 from racer_viewer.training import control
@@ -41,6 +43,9 @@ USAGE_ERROR = 2
 """Exit code of a learner that has printed what was wrong."""
 CLOSE_TIMEOUT = 2.0
 """Time that a closing window waits for its last command to be sent [s]."""
+
+MAX_OUTPUT_SIZE = 2**14
+"""Number of bytes at the end of a learner's output in which its last line is looked for."""
 
 LearnerProcess = subprocess.Popen[bytes]
 RunState = Literal["starting", "learning", "paused", "finished", "stopped", "failed"]
@@ -116,7 +121,9 @@ def _what_to_resume(folder: Path) -> str:
 def _last_output(folder: Path) -> str:
     """Return the last line printed by the learner."""
     try:
-        text = (folder / LEARNER_LOG_FILE).read_text(encoding="utf-8", errors="replace")
+        with open_regular(folder / LEARNER_LOG_FILE) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_OUTPUT_SIZE))
+            text = file.read(MAX_OUTPUT_SIZE).decode(errors="replace")
     except OSError:
         return ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]

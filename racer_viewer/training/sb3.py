@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from stable_baselines3 import PPO, SAC
 from stable_baselines3.common import callbacks as sb3_callbacks
 from stable_baselines3.common.callbacks import BaseCallback
@@ -23,11 +23,12 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from racer_env.bridge.interface import component_keys
 from racer_env.engine import Config, Simulation, load_circuit
 from racer_env.engine.rewards import PROGRESS
-from racer_env.errors import RacerError, os_reason
+from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
-from racer_viewer.agents import load_agent, load_stats, restore_stats, stats_of
-from racer_viewer.agents.model_writer import ModelContent, save_model
-from racer_viewer.agents.pickles import PickledName
+from racer_viewer.agents import AgentError, load_agent, load_stats, restore_stats, stats_of
+from racer_viewer.agents.archive import Archive, read_file
+from racer_viewer.agents.model_writer import LEARNED_ENTROPY, VARIABLES, ModelContent, save_model
+from racer_viewer.agents.pickles import PickledName, TensorFile, TorchFile
 from racer_viewer.training.config import PAID_UNITS, STARTS, RunConfig
 from racer_viewer.training.lap_tracker import LapTracker
 from racer_viewer.training.learner import Callback, Learner, PolicyWeights
@@ -277,7 +278,7 @@ def save_checkpoint(model: Model, env: VecNormalize, path: Path) -> Path:
         assert isinstance(model.train_freq, TrainFreq)
         assert model.log_ent_coef is not None
         settings["train_freq"] = model.train_freq.frequency
-        variables["log_ent_coef"] = model.log_ent_coef
+        variables[LEARNED_ENTROPY] = model.log_ent_coef
     tensors, *optimisers = _to_arrays(model.get_parameters()).items()
     content = ModelContent(
         algorithm="PPO" if isinstance(model, PPO) else "SAC",
@@ -308,16 +309,14 @@ def _to_arrays(value: Any) -> Any:
 
 
 def restore(checkpoint: Checkpoint, model: Model, env: VecNormalize) -> None:
-    """Load weights, optimiser, statistics and step counter of a checkpoint into a new model of the same config.
-
-    Only tensors are read from the file; its pickled objects, such as schedules, are never loaded.
-    """
+    """Load weights, optimiser, statistics and step counter of a checkpoint into a new model of the same config."""
     try:
-        model.set_parameters(str(checkpoint.model), exact_match=True, device=model.device)
-    except OSError as error:
-        raise ResumeError(f"{checkpoint.model} cannot be read: {os_reason(error)}") from None
-    except (ValueError, RuntimeError, KeyError, zipfile.BadZipFile) as error:
-        raise ResumeError(f"{checkpoint.model} does not fit its {CONFIG_FILE}: {str(error).splitlines()[0]}") from None
+        archive = load_parameters(checkpoint.model, model)
+        if isinstance(model, SAC) and model.log_ent_coef is not None:
+            entropy = TensorFile(archive.read(VARIABLES)).read(LEARNED_ENTROPY)
+            model.log_ent_coef.data.copy_(torch.from_numpy(entropy))
+    except (AgentError, ValueError, RuntimeError, KeyError) as error:
+        raise ResumeError(f"{checkpoint.model} does not fit its {CONFIG_FILE}: {_first_line(error)}") from None
     restore_stats(load_stats(checkpoint.stats), env)
     model.num_timesteps = checkpoint.steps
     if isinstance(model, SAC):  # its replay buffer is not saved: fill it with the policy before the next update
@@ -325,22 +324,47 @@ def restore(checkpoint: Checkpoint, model: Model, env: VecNormalize) -> None:
         model.use_sde_at_warmup = True
 
 
-def begin_from(path: str, model: Model, env: VecNormalize) -> None:
-    """Load weights and statistics of a model into a new one; the action noise stays that of the new config.
+def load_parameters(path: Path, model: Model) -> Archive:
+    """Load the weights and the state of the optimisers of a model file, and return it; other settings stay.
 
-    Only tensors are read from the file.
+    Only tensors are read from the file, within the bounds of every model; `PPO.load` would execute pickled code.
     """
+    archive = Archive(read_file(path))
+    parameters: dict[str, Any] = {}
+    for name, current in model.get_parameters().items():
+        data = archive.read(f"{name}.pth")
+        if "param_groups" in current:
+            entries = TorchFile(data).adam(sum(len(group["params"]) for group in current["param_groups"]))
+            state = {number: _to_tensors(entry) for number, entry in enumerate(entries)}
+            parameters[name] = {"param_groups": current["param_groups"], "state": state}
+        else:
+            file = TensorFile(data)
+            parameters[name] = _to_tensors({each: file.read(each) for each in file.names})
+    model.set_parameters(parameters, exact_match=True, device=model.device)
+    return archive
+
+
+def _to_tensors(arrays: Mapping[str, NDArray[np.float32]]) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def begin_from(path: str, model: Model, env: VecNormalize) -> None:
+    """Load weights and statistics of a model into a new one; the action noise stays that of the new config."""
     source = load_agent(path).info  # finds bundled models by name and checks the file
     if source.stats_path is None:
         raise RacerError(f"{source.path} has no statistics beside it, without which its weights cannot be used")
     noise = model.policy.log_std.detach().clone() if isinstance(model, PPO) else None
     try:
-        model.set_parameters(str(source.path), exact_match=True, device=model.device)
-    except (ValueError, RuntimeError, KeyError) as error:
+        load_parameters(source.path, model)
+    except (AgentError, ValueError, RuntimeError, KeyError) as error:
         layers = ",".join(map(str, source.policy_layers or ()))
         raise RacerError(
             f"{source.path} does not fit: it is {source.algorithm} with hidden layers {layers} "
-            f"({source.activation}); set --algo, net and activation to match ({str(error).splitlines()[0]})"
+            f"({source.activation}); set --algo, net and activation to match ({_first_line(error)})"
         ) from None
     if noise is not None:
         with torch.no_grad():

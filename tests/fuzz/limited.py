@@ -20,6 +20,8 @@ from tests.fuzz.mutations import Mutate, mutate_any
 
 MAX_SECONDS, MAX_MIB = 2.0, 300.0
 """Limits of processor time [s] and added memory [MiB] for one input."""
+MAX_MESSAGE = 5000
+"""Maximum length of an error message [characters], which is one line."""
 HANG_SECONDS = 60
 """Time after which an input counts as one that never ends [s]."""
 ADDRESS_SPACE = 2 * 2**30
@@ -111,8 +113,8 @@ def _try(kind: Format, seeds: Sequence[bytes], seed: int, number: int, folder: P
         with np.errstate(all="ignore"):
             kind.read(data, place)
     except (RacerError, *kind.allowed) as error:
-        if len(str(error)) > 5000:
-            return Failure(number, f"the message has {len(str(error))} letters")
+        if len(str(error)) > MAX_MESSAGE or "\n" in str(error):
+            return Failure(number, f"the message has {len(str(error))} letters, or several lines: {str(error)[:500]!r}")
     except BaseException:
         return Failure(number, traceback.format_exc(limit=-6))
     seconds = time.process_time() - started

@@ -224,6 +224,20 @@ def deep_lock(folder: Path) -> None:
     (folder / "learner.json").write_bytes(b"[" * 100_000)
 
 
+def config_that_is_a_pipe(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    os.mkfifo(folder / "config.json")
+
+
+def other_pipes(folder: Path) -> None:
+    """Replace what a learner writes with pipes that nobody writes to, and its log with a device without an end."""
+    for name in ("learner.json", "swarm.bin", "policies.bin", "learner.log"):
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+    (folder / "live.jsonl").unlink()
+    (folder / "live.jsonl").symlink_to("/dev/zero")
+
+
 def old_date(folder: Path) -> None:
     os.utime(folder, (-(10**11), -(10**11)))
 
@@ -231,13 +245,13 @@ def old_date(folder: Path) -> None:
 DAMAGE: dict[Callable[[Path], None], str] = {
     deep_config: "not JSON", wrong_config: "tracks", config_that_is_a_folder: "directory", not_utf8: "not JSON",
     wrong_log: "damaged: 12 lines of its log", binary_log: "damaged: 10,000 lines of its log", deep_lock: "",
-    old_date: "",
+    old_date: "", config_that_is_a_pipe: "not a regular file", other_pipes: "",
 }  # fmt: skip
 
 
 def test_damaged_runs_are_listed_with_their_reason_and_stop_no_list(person: Person) -> None:
     if sys.platform == "win32":
-        del DAMAGE[config_that_is_a_folder], DAMAGE[old_date]
+        del DAMAGE[config_that_is_a_folder], DAMAGE[old_date], DAMAGE[config_that_is_a_pipe], DAMAGE[other_pipes]
     for damage in DAMAGE:
         damage(make_run(person.data, damage.__name__))
     good = make_run(person.data, "good")
@@ -267,8 +281,12 @@ def test_damaged_runs_are_listed_with_their_reason_and_stop_no_list(person: Pers
     assert "is damaged" not in rows["good_best"].hint
 
 
-@pytest.mark.parametrize("damage", [wrong_log, binary_log, deep_lock, old_date], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "damage", [wrong_log, binary_log, deep_lock, old_date, other_pipes], ids=lambda each: each.__name__
+)
 def test_a_run_with_a_damaged_log_is_opened(person: Person, damage: Callable[[Path], None]) -> None:
+    if sys.platform == "win32" and damage is other_pipes:
+        pytest.skip("Windows has no pipes in folders")
     folder = make_run(person.data, "damaged")
     damage(folder)
     open_run(person.app.context, folder)

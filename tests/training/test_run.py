@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from stable_baselines3 import SAC
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from racer_env.errors import RacerError
@@ -83,9 +84,28 @@ def test_a_run_writes_config_checkpoints_best_metrics_and_a_final_model(tmp_path
 
 
 def test_sac_runs_too(tmp_path: Path) -> None:
-    outcome = Run(tiny(algo="sac", learning_starts=100, buffer_size=2000, batch_size=16), tmp_path).learn()
+    config = tiny(algo="sac", learning_starts=100, buffer_size=2000, batch_size=16, evaluate_every=0)
+    outcome = Run(config, tmp_path).learn()
     assert outcome.finished
     assert load_agent(outcome.model).info.algorithm == "SAC"
+    saved = SAC.load(outcome.model, device="cpu")
+    assert isinstance(saved.log_ent_coef, torch.Tensor)
+    assert saved.log_ent_coef.item() != 0.0, "it has learned the weight of the entropy"
+    checkpoint = find_checkpoint(outcome.model, tmp_path)
+    env = make_env(checkpoint.config)
+    model = make_model(checkpoint.config, env)
+    restore(checkpoint, model, env)
+    assert isinstance(model, SAC)
+    assert torch.equal(model.log_ent_coef, saved.log_ent_coef)
+    for name, parameters in saved.get_parameters().items():
+        for restored, original in zip(values(model.get_parameters()[name]), values(parameters), strict=True):
+            assert torch.equal(torch.as_tensor(restored), torch.as_tensor(original)), name
+
+
+def values(state: dict[Any, Any]) -> list[Any]:
+    """Return the tensors of a policy, or the state of an optimiser for each of its tensors."""
+    entries = state["state"].values() if "param_groups" in state else [state]
+    return [value for entry in entries for value in entry.values()]
 
 
 def test_a_stopped_run_is_saved_and_resumed(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:

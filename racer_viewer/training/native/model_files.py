@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from racer_viewer.agents.archive import AgentError, Archive, read_file
+from racer_viewer.agents.archive import Archive, read_file
 from racer_viewer.agents.load import TENSORS
 from racer_viewer.agents.model_writer import ModelContent, new_optimiser, save_model
-from racer_viewer.agents.pickles import PickledName, PickledObject, TensorFile, TorchFile
+from racer_viewer.agents.pickles import PickledName, TensorFile, TorchFile
 from racer_viewer.agents.stats import Statistics
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.native.network import Parameters
@@ -96,32 +95,12 @@ def _adam_state(adam: AdamState, learning_rate: float) -> dict[str, Any]:
 
 def _restore_adam(file: TorchFile, adam: AdamState, names: list[str]) -> None:
     """Set the state of the optimiser. names: its tensors, in the order of stable-baselines3."""
-    try:
-        entries: Mapping[Any, Mapping[str, Any]] = _items(file.content["state"])
-        (group,) = file.content["param_groups"]
-        numbers = group["params"]
-        if len(numbers) != len(names):
-            raise ValueError(f"its optimiser has {len(numbers)} tensors instead of {len(names)}")
-        if not entries:  # it has not learned yet, or was exported
-            adam.first.flat[...] = adam.second.flat[...] = adam.steps = 0
-            return
-        for average, key in ((adam.first, "exp_avg"), (adam.second, "exp_avg_sq")):
-            average.load(
-                {
-                    name: file.tensor(entries[number][key], f"{name}.{key}")
-                    for number, name in zip(numbers, names, strict=True)
-                }
-            )
-        steps = entries[numbers[0]]["step"]
-        adam.steps = int(file.tensor(steps, "step") if isinstance(steps, PickledObject) else steps)
-        if adam.steps < 1 or adam.second.flat.min() < 0.0:
-            raise ValueError("its optimiser has negative numbers where there can be none")
-    except (KeyError, TypeError, AttributeError) as error:
-        raise AgentError(f"its optimiser is not that of PPO ({error})") from error
-
-
-def _items(value: Any) -> Mapping[Any, Any]:
-    items = value.items if isinstance(value, PickledObject) else value
-    if not isinstance(items, dict):
-        raise TypeError("no dictionary")
-    return items
+    entries = file.adam(len(names))
+    if not entries:  # it has not learned yet, or was exported
+        adam.first.flat[...] = adam.second.flat[...] = adam.steps = 0
+        return
+    for average, key in ((adam.first, "exp_avg"), (adam.second, "exp_avg_sq")):
+        average.load({name: entry[key] for name, entry in zip(names, entries, strict=True)})
+    adam.steps = int(entries[0]["step"].item())
+    if adam.steps < 1 or adam.second.flat.min() < 0.0:
+        raise ValueError("its optimiser has negative numbers where there can be none")

@@ -10,6 +10,7 @@ import pytest
 
 from racer_viewer.run_history import RunEvent
 from racer_viewer.training import run_log as run_log_module
+from racer_viewer.training import run_log_reader
 from racer_viewer.training.run_log import RunLog, open_for_appending
 from racer_viewer.training.run_log_reader import RunLogReader, load_history
 
@@ -247,6 +248,24 @@ def test_a_log_of_any_content_takes_little_memory(tmp_path: Path) -> None:
     while reader.advance():
         pass
     assert reader.history.damaged == 1
+
+
+def test_what_is_kept_of_a_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, limit in (("MAX_POLICIES", 30), ("MAX_LAPS", 40), ("MAX_EVENTS", 50), ("MAX_CELLS", 120)):
+        monkeypatch.setattr(run_log_reader, name, limit)
+    lines = (
+        '{"what":"policy","steps":5,"offset":0}', '{"what":"laps","laps":[[1,2]],"sectors":[]}',
+        '{"what":"event","steps":1,"seconds":1,"kind":"x","text":"' + "x" * 3000 + '"}',
+        *(f'{{"what":"update","steps":{step},"seconds":1,"values":{{}}}}' for step in range(70)),
+    )  # fmt: skip
+    path = tmp_path / "live.jsonl"
+    path.write_text("\n".join(lines[:3] * 60 + lines[3:]) + "\n")
+    reader = RunLogReader(tmp_path)
+    history = reader.read_all()
+    assert (len(reader.policies), len(history.policies), len(history.laps)) == (30, 30, 40)
+    assert (len(history.events), len(history.steps), len(history.seconds)) == (50, 60, 60)
+    assert history.damaged == 30 + 20 + 10 + 10
+    assert len(history.events[0].text) == run_log_reader.MAX_TEXT_LENGTH < 3000
 
 
 def test_an_update_that_is_replaced_does_not_change_a_history_that_was_read_before(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from racer_env.errors import RacerError
-from racer_viewer.agents import Agent, load_agent, load_stats, save_stats
+from racer_viewer.agents import Agent, find_stats, load_agent, load_stats, save_stats
 from racer_viewer.agents.archive import Archive, read_file
 from racer_viewer.agents.load import DESCRIPTION, TENSORS
 from racer_viewer.agents.model_writer import (
@@ -73,7 +73,11 @@ def share(model: Path, target: Path, stats: Path | None = None) -> Path:
     """
     agent = load_agent(model, stats)
     target = _copy_path(agent, target)
-    save_model(model_content(agent), target)
+    content = model_content(agent)
+    beside = find_stats(target) if content.stats is None else None
+    if beside not in (None, target):
+        raise RacerError(f"{beside} has the statistics of another model: choose another name, or remove that file")
+    save_model(content, target)
     observations = np.random.default_rng(0).uniform(0.0, 1.0, (SHARE_CHECK_SIZE, OBSERVATION_SIZE))
     if not np.array_equal(agent.act(observations), load_agent(target).act(observations)):
         raise RacerError("the exported model acts differently: please report this")

@@ -21,14 +21,16 @@ from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from racer_env.env import RacerEnv
+from racer_env.errors import RacerError
 from racer_viewer.agents import load_agent, load_stats, stats_of
 from racer_viewer.agents.load import MissingStatisticsWarning
-from racer_viewer.agents.model_writer import plain_settings, write_vec_normalize
+from racer_viewer.agents.model_writer import VARIABLES, plain_settings, write_vec_normalize
 from racer_viewer.agents.pickle_writer import named_tensors, write_pickle, write_tensors
 from racer_viewer.agents.pickles import ALLOWED_IN_ARRAYS, TensorFile, read_pickle, to_floats
 from racer_viewer.agents.stats import RunningStats, Statistics
 from racer_viewer.training.export import fold, share
 from tests.agents.models import SETTINGS, some_observations, trained
+from tests.agents.zips import pack, unpack
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**100), 2**100) | st.floats(allow_nan=False) | st.text() | st.binary(),
@@ -118,6 +120,31 @@ def test_pickled_objects_of_a_model_are_not_copied(folder: Path, tmp_path: Path)
             "data", "policy.pth", "policy.optimizer.pth", "pytorch_variables.pth"
         }  # fmt: skip
         assert b"_last_obs" not in written.read("data")
+
+
+def test_unknown_variables_of_a_model_are_not_copied(folder: Path, tmp_path: Path) -> None:
+    original = trained("sac", folder).path
+    members = unpack(original.read_bytes())
+    (name,) = known = TensorFile(members[VARIABLES]).names
+    variables = {name: np.zeros(1, np.float32), "message": np.arange(500, dtype=np.float32)}
+    members[VARIABLES] = write_tensors(named_tensors(variables))
+    (tmp_path / "evil.zip").write_bytes(pack(members))
+    copy = share(tmp_path / "evil.zip", tmp_path / "copy.zip", original.with_name(f"{original.stem}_vecnormalize.pkl"))
+    assert TensorFile(unpack(copy.read_bytes())[VARIABLES]).names == known
+
+
+def test_a_copy_without_statistics_does_not_take_those_of_another_model(folder: Path, tmp_path: Path) -> None:
+    original = trained("ppo", folder).path
+    (tmp_path / "model.zip").write_bytes(original.read_bytes())
+    exports = tmp_path / "exports"
+    other = share(original, exports / "copy.zip")
+    other.unlink()
+    with (
+        pytest.warns(MissingStatisticsWarning),
+        pytest.raises(RacerError, match=r"copy_vecnormalize\.pkl has the statistics of another model"),
+    ):
+        share(tmp_path / "model.zip", exports / "copy.zip")
+    assert not other.exists()
 
 
 @pytest.mark.parametrize("normalises", [True, False])

@@ -48,6 +48,7 @@ from tests.fuzz.mutations import (
 from tests.replays.replay_drives import RING, ring_run
 
 CHAMPION = models_folder() / "champion.zip"
+OLD_MODELS = Path(__file__).parents[1] / "agents" / "data"
 
 
 def file(suffix: str, read: Callable[[Path], Any]) -> Callable[[bytes, Path], Any]:
@@ -59,6 +60,11 @@ def file(suffix: str, read: Callable[[Path], Any]) -> Callable[[bytes, Path], An
         return read(path)
 
     return read_content
+
+
+def models(folder: Path) -> Sequence[bytes]:
+    """Return models of all kinds of policies, as several versions of stable-baselines3 wrote them, and one of ours."""
+    return [CHAMPION.read_bytes(), *(path.read_bytes() for path in sorted(OLD_MODELS.glob("*.zip")))]
 
 
 def all_of_model(path: Path) -> None:
@@ -84,6 +90,23 @@ def checkpoints(folder: Path) -> Sequence[bytes]:
 
 def resume_from(path: Path) -> None:
     learner().load(Checkpoint(path, path, learner().config, 128))
+
+
+def sb3_checkpoints(folder: Path) -> Sequence[bytes]:
+    """Return a model of stable-baselines3 that has learned, and a new one."""
+    new = sb3_learner().save(folder / "new.zip").read_bytes()
+    return [*checkpoints(folder), new]
+
+
+@cache
+def sb3_learner() -> Any:
+    from racer_viewer.training.sb3 import SB3Learner
+
+    return SB3Learner(learner().config)
+
+
+def resume_sb3_from(path: Path) -> None:
+    sb3_learner().load(Checkpoint(path, path, learner().config, 128))
 
 
 def circuits(folder: Path) -> Sequence[bytes]:
@@ -255,8 +278,9 @@ FILE_FORMATS = (
     Format("settings", lambda folder: [b'{"circuit": "track-01", "name": "Anna", "window": [1280, 720]}'], mutate_json,
            file(".json", lambda path: SettingsFile(path).load())),
     Format("run log", run_log, mutate_lines, read_run_log),
-    Format("model", lambda folder: [CHAMPION.read_bytes()], mutate_zip, file(".zip", all_of_model)),
+    Format("model", models, mutate_zip, file(".zip", all_of_model)),
     Format("checkpoint", checkpoints, mutate_zip, file(".zip", resume_from)),
+    Format("checkpoint of stable-baselines3", sb3_checkpoints, mutate_zip, file(".zip", resume_sb3_from), share=0.5),
     Format("onnx", onnx_models, mutate_bytes, file(".onnx", load_agent)),
     Format("onnx graph", graphs, mutate_protobuf, file(".onnx", lambda path: load_agent(path).act(np.zeros((3, 14)))),
            share=4.0),

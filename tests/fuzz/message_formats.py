@@ -14,7 +14,8 @@ import numpy as np
 import websocket
 
 from racer_env.bridge.batch_format import decode_result, encode_step
-from racer_env.bridge.messages import ResetReply, StepReply, decode_reply
+from racer_env.bridge.client import checked_track
+from racer_env.bridge.messages import ResetReply, StepReply, TrackReply, decode_reply
 from racer_env.bridge.session import ServerLimits, Session
 from racer_env.bridge.track_cache import TrackCache, TrackNotBuiltError
 from racer_env.bridge.ws_client import FastWebSocket
@@ -96,6 +97,15 @@ def replies(folder: Path) -> Sequence[bytes]:
 
 def read_reply(data: bytes, folder: Path) -> None:
     decode_reply(data, StepReply if b"step_result" in data[:40] else ResetReply)
+
+
+def track_replies(folder: Path) -> Sequence[bytes]:
+    session = Session(tracks(), ServerLimits())
+    return [answer(session, b'{"type": "track", "trackId": "track-01"}')]
+
+
+def read_track(data: bytes, folder: Path) -> None:
+    checked_track("track-01", decode_reply(data, TrackReply).track)
 
 
 def batch_results(folder: Path) -> Sequence[bytes]:
@@ -187,6 +197,7 @@ MESSAGE_FORMATS = (
     Format("bridge request", messages, mutate_json, send_message),
     Format("batch step", lambda folder: [encode_step(np.ones((3, 3), np.float32))], mutate_bytes, send_batch_step),
     Format("bridge reply", replies, mutate_json, read_reply),
+    Format("track of a bridge", track_replies, mutate_json, read_track, share=0.3),
     Format("batch result", batch_results, mutate_bytes, lambda data, folder: decode_result(data, 3)),
     Format("frames of a bridge", frames, mutate_bytes, receive_frames,
            allowed=(websocket.WebSocketException, OSError)),

@@ -19,9 +19,9 @@ def test_every_mutation_is_read_or_refused(kind: Format, many: bool, tmp_path: P
     seeds = kind.make(tmp_path)
     assert seeds
     with suppress(*kind.allowed):
-        folder = tmp_path / "valid"
-        folder.mkdir()
-        for data in seeds:
+        for number, data in enumerate(seeds):
+            folder = tmp_path / f"valid-{number}"
+            folder.mkdir()
             kind.read(data, folder)  # compiles the engine here, so that no mutation is charged for it
     numbers = range(USUAL, USUAL + int(MANY * kind.share)) if many else range(int(USUAL * kind.share))
     failure = find_failure(kind, seeds, 1, numbers, tmp_path)

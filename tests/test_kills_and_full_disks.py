@@ -42,24 +42,24 @@ MAX_KILL_DELAY = 0.02
 MODEL = "model_1_steps.zip"
 
 
-def save_moment(path: Path, moment: int) -> None:
+def save_numbered(path: Path, number: int) -> None:
     """Save a model all weights of which are a number, with statistics of that number."""
-    tensors = {name: np.full(shape, moment, np.float32) for name, shape in SHAPES.items()}
-    stats = Statistics(RunningStats(np.full(14, float(moment)), np.ones(14), 1.0))
+    tensors = {name: np.full(shape, number, np.float32) for name, shape in SHAPES.items()}
+    stats = Statistics(RunningStats(np.full(14, float(number)), np.ones(14), 1.0))
     optimisers = {"policy.optimizer": new_optimiser(len(tensors), 1e-3)}
-    save_model(ModelContent("PPO", {"num_timesteps": moment}, {"net_arch": []}, tensors, optimisers, stats=stats), path)
+    save_model(ModelContent("PPO", {"num_timesteps": number}, {"net_arch": []}, tensors, optimisers, stats=stats), path)
 
 
-def moment_of(path: Path) -> int:
-    """Return the number in a model; its weights, steps and statistics must be of the same moment."""
+def number_in(path: Path) -> int:
+    """Return the number in a model; its weights, steps and statistics must be of the same save."""
     weights = TensorFile(Archive(read_file(path)).read(TENSORS)).read("log_std")
     agent = load_agent(path)
     assert agent.info.stats_path is not None
     observations = load_stats(agent.info.stats_path).observations
     assert observations is not None
-    moments = {float(weights[0]), float(agent.info.timesteps or 0), float(observations.mean[0])}
-    assert len(moments) == 1, f"a model of several moments: {moments}"
-    return int(moments.pop())
+    found = {float(weights[0]), float(agent.info.timesteps or 0), float(observations.mean[0])}
+    assert len(found) == 1, f"a model of several saves: {found}"
+    return int(found.pop())
 
 
 def temporary_files(folder: Path) -> list[Path]:
@@ -81,7 +81,7 @@ def kill_at_replacement(number: int, after: bool, path: Path) -> None:
         return result
 
     Path.replace = rename_and_die  # type: ignore[assignment, method-assign]
-    save_moment(path, 2)
+    save_numbered(path, 2)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -90,21 +90,21 @@ def test_a_kill_between_two_writes_leaves_a_model_with_its_own_statistics(
     number: int, after: bool, tmp_path: Path
 ) -> None:
     run = tmp_path / "runs" / "mine"
-    save_moment(run / MODEL, 1)
+    save_numbered(run / MODEL, 1)
     process = FORK.Process(target=kill_at_replacement, args=(number, after, run / MODEL))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    assert moment_of(run / MODEL) == (2 if number == 2 and after else 1)
+    assert number_in(run / MODEL) == (2 if number == 2 and after else 1)
     assert latest_model(run) == run / MODEL, "no temporary file is taken for a model"
     clean_data_folder(tmp_path)
     assert not temporary_files(run)
 
 
 def save_for_ever(path: Path, first: int, sender: Connection) -> None:
-    for moment in range(first, sys.maxsize):
-        save_moment(path, moment)
-        sender.send(moment)
+    for number in range(first, sys.maxsize):
+        save_numbered(path, number)
+        sender.send(number)
 
 
 def test_a_kill_at_any_time_loses_no_saved_model(tmp_path: Path) -> None:
@@ -123,20 +123,20 @@ def test_a_kill_at_any_time_loses_no_saved_model(tmp_path: Path) -> None:
                 saved = receiver.recv()
             except EOFError:
                 break
-        found = moment_of(path)
+        found = number_in(path)
         assert saved <= found <= saved + 1
         saved = found
 
 
 SAVED: dict[str, Callable[[Path, int], object]] = {
-    "model_1_steps.zip": save_moment,
+    "model_1_steps.zip": save_numbered,
     "drive.racer": lambda path, number: save_replay(replace(ring_run(), driver=f"driver {number}"), path),
     "settings.json": lambda path, number: save_settings(path, f"driver {number}"),
     "config.json": lambda path, number: write_config(preset("ppo", ("quick", "champion")[number - 1]), path.parent),
 }
 """Writes a file that may be the first or the second, by its name."""
 LOADED: dict[str, Callable[[Path], object]] = {
-    "model_1_steps.zip": moment_of,
+    "model_1_steps.zip": number_in,
     "drive.racer": lambda path: load_replay(path).driver,
     "settings.json": lambda path: SettingsFile(path.parent).load().name,
     "config.json": load_run_config,
@@ -156,8 +156,7 @@ def save_on_full_disk(path: Path, limit: int) -> None:
     try:
         SAVED[path.name](path, 2)
     except Exception:
-        os._exit(1)
-    os._exit(0)
+        sys.exit(1)
 
 
 @pytest.mark.parametrize("name", SAVED)

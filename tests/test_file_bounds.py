@@ -163,7 +163,7 @@ def long_names(path: Path) -> None:
 def track_of_a_server(path: Path, points: int, gates: int) -> None:
     lines: dict[str, list[Any]] = {key: [] for key in ("inner", "outer", "innerRoad", "outerRoad")}
     track = {
-        "id": "x", "name": "x", "length": 1.0, "start": [0, 0, 0], "gates": [[0]] * gates, **lines,
+        "id": "x", "name": "x", "length": 1.0, "start": [0, 0, 0], "gates": [[0] * 9] * gates, **lines,
         "controlPoints": [[3 * (number % 1000), 3 * (number // 1000), 5] for number in range(points)],
     }  # fmt: skip
     path.write_text(json.dumps({"type": "track_result", "track": track}))
@@ -174,7 +174,7 @@ def many_points_of_a_server(path: Path) -> None:
 
 
 def many_gates_of_a_server(path: Path) -> None:
-    track_of_a_server(path, points=4, gates=700_000)
+    track_of_a_server(path, points=4, gates=130_000)
 
 
 def restarted_log(path: Path) -> None:

@@ -67,6 +67,7 @@ Observation = GenericAlias(
 Counter = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Coordinate = Annotated[float, msgspec.Meta(ge=-MAX_COORDINATE, le=MAX_COORDINATE)]
 Point = tuple[float, float]
+Gate = tuple[float, float, float, float, float, float, float, float, float]
 
 
 # Requests: the order of fields is the order on the wire.
@@ -254,7 +255,7 @@ class TrackGeometry(msgspec.Struct, rename="camel"):
     length: float
     start: tuple[float, float, float]
     control_points: Annotated[list[tuple[float, float, float]], msgspec.Meta(max_length=MAX_CONTROL_POINTS)]
-    gates: Annotated[list[list[float]], msgspec.Meta(max_length=MAX_LIST)]
+    gates: Annotated[list[Gate], msgspec.Meta(max_length=MAX_LIST)]
     inner: list[Point]
     outer: list[Point]
     inner_road: list[Point]

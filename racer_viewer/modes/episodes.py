@@ -18,7 +18,7 @@ from racer_viewer.timing import NO_TIME, lap_time
 from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Command, Intent
 from racer_viewer.ui.item_list import Button, Column, Row
-from racer_viewer.ui.theme import MARGIN, PADDING, TEXT_SMALL, Colour, Theme
+from racer_viewer.ui.theme import MARGIN, PADDING, TEXT_SMALL, Theme
 from racer_viewer.ui.views import Key, ListView, translated
 
 MAX_EPISODES = 400
@@ -64,15 +64,11 @@ MAX_ROWS = 6
 """Rows of the table, newest at the bottom; all running episodes are shown even if there are more."""
 TABLE_WIDTH, ROW_HEIGHT = 460, 21
 """Size at scale 1 [px]."""
-COLUMNS = (
-    (0.06, "#"),
-    (0.43, mark("driver")),
-    (0.57, mark("reward")),
-    (0.66, mark("laps")),
-    (0.79, mark("best")),
-    (1.0, mark("ended")),
-)
-"""Right edge of each column as a share of the width, and its title; the driver is aligned to the left."""
+MIN_DRIVER_WIDTH, COLUMN_GAP = 90, 12
+"""Least width of the driver's column, and distance between columns, at scale 1 [px]."""
+TITLES = ("#", mark("driver"), mark("reward"), mark("laps"), mark("best"), mark("ended"))
+DRIVER, LEFT_ALIGNED = 1, (1, 5)
+"""Index of the column with the driver, which is as wide as there is room, and those that are aligned to the left."""
 
 
 class EpisodeTable:
@@ -115,29 +111,32 @@ def _best_text(episode: WatchedEpisode) -> str:
 
 
 def _panel(theme: Theme, width: int, rows: Sequence[WatchedEpisode], running: int) -> pygame.Surface:
-    padding, row_height = theme.px(PADDING), theme.px(ROW_HEIGHT)
-    panel = theme.panel(width, row_height * (len(rows) + 1) + padding)
-    inside = width - 2 * padding
-    edges = [padding + round(inside * share) for share, _title in COLUMNS]
-    titles = [_(title) for _share, title in COLUMNS]
-    _draw_row(panel, theme, edges, titles, padding // 2, theme.palette.faint)
-    for number, row in enumerate(rows, 1):
+    titles = [_(title) for title in TITLES]
+    table = [titles, *([str(row.number), row.driver, *_table_cells(row)] for row in rows)]
+    height = theme.px(ROW_HEIGHT)
+    panel = theme.panel(width, height * len(table) + theme.px(PADDING))
+
+    longest = [max(cells, key=len) for cells in zip(*table, strict=True)]
+
+    def needed(theme: Theme) -> list[int]:
+        widths = [theme.width(cell, TEXT_SMALL) for cell in longest]
+        widths[DRIVER] = theme.px(MIN_DRIVER_WIDTH)
+        return widths
+
+    room = width - 2 * theme.px(PADDING)
+    smaller = theme.fitting(lambda each: sum(needed(each)) + each.px(COLUMN_GAP) * (len(titles) - 1) <= room)
+    widths, gap = needed(smaller), smaller.px(COLUMN_GAP)
+    widths[DRIVER] += room - sum(widths) - gap * (len(widths) - 1)
+    for number, cells in enumerate(table):
         is_running = number > len(rows) - running
-        colour = theme.palette.text if is_running else theme.palette.faint
-        cells = [str(row.number), row.driver, *_table_cells(row)]
-        _draw_row(panel, theme, edges, cells, padding // 2 + number * row_height, colour)
+        x, middle = theme.px(PADDING), theme.px(PADDING) // 2 + number * height + height // 2
+        for column, (cell, space) in enumerate(zip(cells, widths, strict=True)):
+            shown = smaller.truncate(cell, space, TEXT_SMALL) if column == DRIVER else cell
+            text = smaller.text(shown, TEXT_SMALL, theme.palette.text if is_running else theme.palette.faint)
+            left = x if column in LEFT_ALIGNED else x + space - text.get_width()
+            panel.blit(text, (left, middle - text.get_height() // 2))
+            x += space + gap
     return panel
-
-
-def _draw_row(
-    panel: pygame.Surface, theme: Theme, edges: Sequence[int], cells: Sequence[str], y: int, colour: Colour
-) -> None:
-    gap = theme.px(8)
-    for number, (cell, right) in enumerate(zip(cells, edges, strict=True)):
-        left = edges[number - 1] + gap if number else theme.px(PADDING)
-        text = theme.text(theme.truncate(cell, right - left, TEXT_SMALL), TEXT_SMALL, colour)
-        x = left if number in (1, len(cells) - 1) else right - text.get_width()
-        panel.blit(text, (x, y + (theme.px(ROW_HEIGHT) - text.get_height()) // 2))
 
 
 LIST_COLUMNS = (

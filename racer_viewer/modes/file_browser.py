@@ -48,7 +48,7 @@ class FileBrowser(Screen):
             self.app.notify(_("{path} cannot be opened: {reason}").format(path=folder, reason=os_reason(error)))
             return
         self.folder = self.app.browsed = folder
-        items: list[Item] = [Button(f"↑ {place}", on_press=partial(self.go_to, place)) for place in _above(folder)]
+        items: list[Item] = [Button(f"< {place}", on_press=partial(self.go_to, place)) for place in _above(folder)]
         items += [Button(f"{each.name}{os.sep}", on_press=partial(self.go_to, each)) for each in folders]
         items += [
             Button(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pygame
 
@@ -54,12 +54,16 @@ class Row(Item):
 
     marked: None if the row cannot be marked.
     on_mark: called with the new state; it may set `marked` back.
+    dot: colour of a dot before the label; None without one.
+    hollow: the dot is a ring.
     """
 
     cells: tuple[str, ...] = ()
     on_press: Callable[[], None] = lambda: None
     marked: bool | None = None
     on_mark: Callable[[bool], None] = lambda on: None
+    dot: Colour | None = None
+    hollow: bool = False
 
     def accept(self) -> None:
         self.on_press()
@@ -140,13 +144,15 @@ SLIDER_WIDTH, SLIDER_HEIGHT = 120, 6
 """Size of a slider's track, at scale 1 [px]."""
 HEADER_HEIGHT, COLUMN_GAP = 26, 14
 """Height of a table's header and distance between columns, at scale 1 [px]."""
-MARK_SIZE = 18
-"""Size of a row's check box, at scale 1 [px]."""
+MARK_SIZE, DOT_RADIUS = 18, 6
+"""Sizes of a row's check box and dot, at scale 1 [px]."""
 CHECK = ((0.2, 0.52), (0.42, 0.74), (0.8, 0.28))
 """Points of the check mark, in parts of the box's size."""
-MIN_LABEL_SHRINK = 0.6
+MIN_LABEL_SHRINK = 0.5
 """Smallest part of the scale to which letters of a label shrink before it is shortened."""
 MAX_CACHED_CELLS = 512
+MAX_NAME_SHARE = 0.4
+"""Largest part of a table's width that names in its first column take from other columns."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,8 @@ class ItemList:
         self._truncated: dict[tuple[str, int, float], str] = {}
         self._fitted: Theme | None = None
         """Theme in which the cells of a table fit."""
+        self._widths: list[int] = []
+        """Widths of the columns [px]."""
         self._fitted_for: tuple[object, ...] = ()
 
     @property
@@ -278,28 +286,67 @@ class ItemList:
         return y - gap - area.y
 
     def _fitting(self, theme: Theme, width: int) -> Theme:
-        """Return the theme in which the cells of a table fit, except the names in the first column.
+        """Return the theme in which the cells of a table fit, except long names in the first column.
 
         A table that is far too wide keeps its letters and shortens its cells.
         """
-        rows = tuple(item.cells for item in self.items if isinstance(item, Row)) if self.columns else ()
-        key = theme, width, rows
+        rows = [item for item in self.items if isinstance(item, Row)] if self.columns else []
+        key = theme, width, tuple((row.label, row.cells, row.marked is None, row.dot is None) for row in rows)
         if key != self._fitted_for:
             self._fitted_for = key
-            smaller = theme.fitting(lambda smaller: self._cells_fit(smaller, width, rows))
-            self._fitted = smaller if self._cells_fit(smaller, width, rows) else theme
+            words = self._words(rows)
+
+            def fits(smaller: Theme) -> bool:
+                return not rows or sum(self._needed(smaller, words, width)) <= self._room(smaller, width)[1]
+
+            smaller = theme.fitting(fits)
+            self._fitted = smaller if fits(smaller) else theme
+            self._widths = self._column_widths(self._fitted, words, width)
         return self._fitted or theme
 
-    def _cells_fit(self, theme: Theme, width: int, rows: Sequence[tuple[str, ...]]) -> bool:
-        if not rows:
-            return True
-        spans = self.column_spans(theme, pygame.Rect(0, 0, width, 1))
-        titles = all(
-            theme.width(column.title, TEXT_SMALL) <= room for column, (_, room) in zip(self.columns, spans, strict=True)
-        )
-        return titles and all(
-            theme.width(cell) <= room for cells in rows for cell, (_, room) in zip(cells, spans[1:], strict=False)
-        )
+    def _words(self, rows: Sequence[Row]) -> list[set[str]]:
+        """Return the words of each column."""
+        words: list[set[str]] = [set() for _column in self.columns]
+        for row in rows:
+            for column, word in zip(words, (row.label, *row.cells), strict=False):
+                column.add(word)
+        return words
+
+    def _needed(self, theme: Theme, words: Sequence[set[str]], width: int) -> list[int]:
+        """Return the width that each column needs [px]; that of names is limited."""
+        room = self._room(theme, width)[1]
+        needed = []
+        for number, (column, found) in enumerate(zip(self.columns, words, strict=True)):
+            widest = max((theme.width(word) for word in found), default=0)
+            title = theme.width(_(column.title), TEXT_SMALL)
+            needed.append(max(title, widest if number else min(widest, round(room * MAX_NAME_SHARE))))
+        return needed
+
+    def _column_widths(self, theme: Theme, words: Sequence[set[str]], width: int) -> list[int]:
+        """Return the width of each column: its share, or more where its cells need it and others have room to spare."""
+        room = self._room(theme, width)[1]
+        needed = self._needed(theme, words, width)
+        total = sum(column.share for column in self.columns)
+        usual = [room * column.share / total for column in self.columns]
+        missing = sum(max(0.0, need - share) for need, share in zip(needed, usual, strict=True))
+        spare = sum(max(0.0, share - need) for need, share in zip(needed, usual, strict=True))
+        if missing > spare:
+            return [round(share) for share in usual]
+        given = missing / spare if spare else 0.0
+        return [
+            round(need if need > share else share - (share - need) * given)
+            for need, share in zip(needed, usual, strict=True)
+        ]
+
+    def _room(self, theme: Theme, width: int) -> tuple[int, int]:
+        """Return where the first column of a row begins, and the width of all columns without their gaps [px]."""
+        gap, rows = theme.px(COLUMN_GAP), [item for item in self.items if isinstance(item, Row)]
+        x = theme.px(INSET)
+        if any(row.marked is not None for row in rows):
+            x += theme.px(MARK_SIZE) + gap
+        if any(row.dot is not None for row in rows):
+            x += 2 * theme.px(DOT_RADIUS) + gap
+        return x, width - theme.px(INSET) - x - gap * (len(self.columns) - 1)
 
     def _draw_row(self, surface: pygame.Surface, theme: Theme, number: int) -> None:
         item, row = self.items[number], self._drawn[number].row
@@ -336,6 +383,13 @@ class ItemList:
         assert isinstance(item, Row)
         if item.marked is not None:
             self._draw_mark(surface, theme, number, colour)
+        if item.dot is not None:
+            radius = theme.px(DOT_RADIUS)
+            first = self.column_spans(theme, row)[0][0]
+            centre = first - theme.px(COLUMN_GAP) - radius, row.centery
+            if number == self.chosen:
+                pygame.draw.aacircle(surface, theme.palette.on_accent, centre, radius + theme.px(3))
+            pygame.draw.aacircle(surface, item.dot, centre, radius, theme.px(2) if item.hollow else 0)
         words = (item.label, *item.cells)
         for column, word, (x, width) in zip(self.columns, words, self.column_spans(theme, row), strict=False):
             text = theme.text(self._truncate(theme, word, width, TEXT), TEXT, colour)
@@ -354,14 +408,10 @@ class ItemList:
         self._drawn[number].mark = pygame.Rect(row.x, row.y, box.right + theme.px(COLUMN_GAP // 2) - row.x, row.height)
 
     def column_spans(self, theme: Theme, row: pygame.Rect) -> list[tuple[int, int]]:
-        """Return the x and the width of each column within a row [px]."""
-        gap = theme.px(COLUMN_GAP)
-        x, right = row.x + theme.px(INSET), row.right - theme.px(INSET)
-        if any(isinstance(item, Row) and item.marked is not None for item in self.items):
-            x += theme.px(MARK_SIZE) + gap
-        unit = (right - x + gap) / sum(column.share for column in self.columns)
-        edges = [x + round(unit * sum(each.share for each in self.columns[:n])) for n in range(len(self.columns) + 1)]
-        return [(left, end - gap - left) for left, end in pairwise(edges)]
+        """Return the x and the width of each column within a row, as it was drawn last [px]."""
+        x, gap = row.x + self._room(theme, row.width)[0], theme.px(COLUMN_GAP)
+        ends = itertools.accumulate(width + gap for width in self._widths)
+        return [(x + end - width - gap, width) for end, width in zip(ends, self._widths, strict=True)]
 
     def _truncate(self, theme: Theme, text: str, width: int, size: int) -> str:
         """Return `theme.truncate`'s result from a cache: a table has many cells and is drawn 60 times a second."""

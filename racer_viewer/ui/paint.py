@@ -13,11 +13,11 @@ FOOTER_HEIGHT = 40
 """Height of the line of keys at the bottom, at scale 1 [px]."""
 BAR_WIDTH, BAR_HEIGHT = 420, 10
 """Size of a progress bar in the middle of a window, at scale 1 [px]."""
-STATUS_HEIGHT = 26
-"""Height of the status line at the top, at scale 1 [px]."""
+STATUS_HEIGHT, WORD_GAP = 26, 18
+"""Height of the status line at the top, and distance between its words, at scale 1 [px]."""
 ColouredWords = Sequence[tuple[str, Colour]]
 """Texts with their colours, drawn side by side."""
-MIN_SUBTITLE_SHRINK = 0.6
+MIN_SUBTITLE_SHRINK = 0.45
 """Smallest part of the scale to which letters of a subtitle shrink before it is shortened."""
 CAP = (46, 54, 60)
 CAP_EDGE = (84, 94, 100)
@@ -84,9 +84,15 @@ def draw_footer(surface: pygame.Surface, theme: Theme, keys: Sequence[tuple[str,
 
 
 def draw_status_line(surface: pygame.Surface, theme: Theme, left: ColouredWords, right: ColouredWords = ()) -> None:
-    """Draw a dark line of text along the top; where not everything fits, the words at the left are cut."""
-    height, gap, margin = theme.px(STATUS_HEIGHT), theme.px(18), theme.px(MARGIN)
-    surface.blit(shade((surface.get_width(), height), 190), (0, 0))
+    """Draw a dark line of text along the top, in smaller letters where not everything fits.
+
+    Words that do not fit at all are cut, from the right of those at the left.
+    """
+    height, room = theme.px(STATUS_HEIGHT), surface.get_width()
+    surface.blit(shade((room, height), 190), (0, 0))
+    texts = [text for text, _colour in (*left, *right)]
+    theme = theme.fitting(lambda smaller: _words_width(smaller, texts) + 2 * smaller.px(MARGIN) <= room)
+    gap, margin = theme.px(WORD_GAP), theme.px(MARGIN)
     end = surface.get_width() - margin
     for text, colour in reversed(right):
         words = theme.text(text, TEXT_SMALL, colour)
@@ -99,6 +105,10 @@ def draw_status_line(surface: pygame.Surface, theme: Theme, left: ColouredWords,
         words = theme.text(fitting, TEXT_SMALL, colour)
         surface.blit(words, (x, (height - words.get_height()) // 2))
         x += words.get_width() + gap
+
+
+def _words_width(theme: Theme, texts: Sequence[str]) -> int:
+    return sum(theme.width(text, TEXT_SMALL) for text in texts) + theme.px(WORD_GAP) * max(0, len(texts) - 1)
 
 
 def draw_heading(surface: pygame.Surface, theme: Theme, title: str, subtitle: str = "") -> int:

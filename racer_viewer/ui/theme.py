@@ -32,10 +32,10 @@ class Font:
         self._font.pad = True
 
     def render(self, text: str, colour: Colour) -> pygame.Surface:
-        return self._font.render(plain_line(text) or " ", colour)[0]
+        return self._font.render(_drawable(text), colour)[0]
 
     def size(self, text: str) -> tuple[int, int]:
-        return self._font.get_rect(plain_line(text) or " ").size
+        return self._font.get_rect(_drawable(text)).size
 
     def get_height(self) -> int:
         return self._font.get_rect("X").height
@@ -43,6 +43,15 @@ class Font:
     def get_ascent(self) -> int:
         """Return the distance from the top of a line to its baseline [px]."""
         return self._font.get_sized_ascender(self._em)
+
+
+_OTHER_SPACES = {ord(space): " " for space in ("\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}")}
+"""Spaces that the typeface does not have, with the one that is drawn instead."""
+
+
+def _drawable(text: str) -> str:
+    """Return a text of one line whose spaces the typeface has."""
+    return plain_line(text).translate(_OTHER_SPACES) or " "
 
 
 TEXT_SMALL, TEXT, TEXT_LARGE, TEXT_HUGE = 18, 22, 34, 84

@@ -116,10 +116,12 @@ class MessageView:
         return sum(map(len, lines)) * pitch + len(lines) * gap + theme.px(MARGIN) + buttons
 
 
-def draw_hint(surface: pygame.Surface, theme: Theme, text: str, x: int, colour: Colour | None = None) -> None:
-    """Draw a line of small text above the keys."""
+def draw_hint(
+    surface: pygame.Surface, theme: Theme, text: str, x: int, colour: Colour | None = None, right: int = 0
+) -> None:
+    """Draw a line of small text above the keys; it ends at `right`, by default at the margin [px]."""
     if text:
-        width, size = surface.get_width() - 2 * x, TEXT_SMALL + 2
+        width, size = (right or surface.get_width() - x) - x, TEXT_SMALL + 2
         smaller = theme.fitting(lambda smaller: smaller.width(text, size) <= width)
         hint = smaller.text(smaller.truncate(text, width, size), size, colour or theme.palette.faint)
         surface.blit(hint, (x, surface.get_height() - theme.px(FOOTER_HEIGHT) - 2 * hint.get_height()))

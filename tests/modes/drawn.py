@@ -1,5 +1,7 @@
 """Record of a frame's texts and plates, taken from a surface that notes what is drawn onto it.
 
+Letters that the typeface does not have are a problem of the frame too.
+
 A text is what `Theme.text` returned; a plate is a picture with texts, or one that was made by `Theme.panel`.
 """
 
@@ -11,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pygame
+import pygame.freetype
 import pytest
 
 from racer_viewer.render.scene import Scene
@@ -130,6 +133,18 @@ class NotingFrame(NotingSurface):
     """The picture of the window."""
 
 
+class Letters(dict[str, bool]):
+    """Whether pygame's typeface has a letter."""
+
+    def __missing__(self, letter: str) -> bool:
+        pygame.freetype.init()
+        self[letter] = pygame.freetype.Font(None, 20).get_metrics(letter)[0] is not None
+        return self[letter]
+
+
+LETTERS = Letters()
+
+
 @contextmanager
 def noted(patch: pytest.MonkeyPatch, size: tuple[int, int]) -> Iterator[Frame]:
     """Let the app draw a picture of this size, without the world, and record its texts and plates."""
@@ -139,6 +154,9 @@ def noted(patch: pytest.MonkeyPatch, size: tuple[int, int]) -> Iterator[Frame]:
         def text(self: Theme, words: str, *args: Any, **values: Any) -> pygame.Surface:
             surface = theme_text(self, words, *args, **values)
             INK.name(surface, words)
+            missing = [letter for letter in words if not letter.isspace() and not LETTERS[letter]]
+            if missing and INK.frame is not None:
+                INK.frame.problems.append(f"{words!r} has letters that the typeface has not: {missing}")
             return surface
 
         def panel(self: Theme, *args: Any) -> pygame.Surface:

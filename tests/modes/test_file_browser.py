@@ -37,16 +37,16 @@ def test_a_replay_is_found_in_a_folder_below_and_played(person: Person, home: Pa
     (home / "notes.txt").write_text("no replay")
     person.choose("Replays")
     person.choose("Open file...")
-    assert labels(person) == [f"↑ {home.parent}", f"Below{os.sep}", "No file of this kind here: .racer"]
+    assert labels(person) == [f"< {home.parent}", f"Below{os.sep}", "No file of this kind here: .racer"]
     person.choose(f"Below{os.sep}")
-    assert labels(person) == [f"↑ {home}", "lap.racer"]
+    assert labels(person) == [f"< {home}", "lap.racer"]
     person.choose("lap.racer")
     person.until_top(ReplayScreen)
     person.press("escape")
     person.top(ReplaysScreen)
     person.choose("Open file...")
     assert person.top(FileBrowser).folder == home / "Below", "where it was left"
-    person.choose(f"↑ {home}")
+    person.choose(f"< {home}")
     assert person.top(FileBrowser).folder == home
     person.press("escape")
     person.top(ReplaysScreen)

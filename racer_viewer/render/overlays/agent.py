@@ -41,8 +41,8 @@ MATTERS_HEIGHT = (len(OTHER_INPUTS) + 1) * ROW
 HEIGHT = 2 * EDGE + ROW + EXPECTED_HEIGHT + SPREAD_HEIGHT + MATTERS_HEIGHT
 COMPACT_HEIGHT = 2 * EDGE + 2 * ROW + MATTERS_HEIGHT
 EMPTY_HEIGHT = 2 * EDGE + ROW - 3
-LABEL_WIDTH, FIGURE_WIDTH = 56, 44
-"""Space left and right of the action bars, at scale 1 [px]."""
+LABEL_WIDTH, FIGURE_WIDTH, LABEL_GAP = 56, 44, 4
+"""Space left and right of the action bars, and between a label and its bar, at scale 1 [px]."""
 INPUT_LABEL_WIDTH, INPUT_FIGURE_WIDTH = 46, 20
 """Space left and right of the input bars, at scale 1 [px]."""
 FAN_WIDTH, FAN_GAP = 92, 10
@@ -75,8 +75,10 @@ class AgentPanel(Panel):
         self.spread_axis, self.share_axis = StableAxis(MIN_SPREAD_REACH), StableAxis(MIN_SHARE_REACH, 1.0)
         top = self.top + self.row
         self._value_top = top
-        label = _("expected return") if compact else painter.fitted(_("return"), self.px(LABEL_WIDTH))
-        painter.text(self.plate, label, self.left, top, self.palette.text)
+        if compact:
+            painter.text(self.plate, _("expected return"), self.left, top, self.palette.text)
+        else:
+            painter.label(self.plate, _("return"), self.left, top, self.px(LABEL_WIDTH), self.palette.text)
         self._trace = None if compact else self._trace_frame(top)
         top += self.row if compact else self.px(EXPECTED_HEIGHT)
         self.spread_bars: list[pygame.Rect] = []
@@ -182,8 +184,8 @@ class AgentPanel(Panel):
         start = left + self.px(label_width)
         bars = []
         for row, name in enumerate(names):
-            label = self.painter.fitted(_(name), start - left)
-            self.painter.text(self.plate, label, left, top + row * self.row, self.palette.text)
+            width = start - left - self.px(LABEL_GAP)
+            self.painter.label(self.plate, _(name), left, top + row * self.row, width, self.palette.text)
             bar = self.bar_in_row(start, top + row * self.row, self.right - self.px(figure_width) - start)
             self.groove(bar)
             bars.append(bar)

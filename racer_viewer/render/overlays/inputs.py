@@ -86,8 +86,8 @@ NAMES = (mark("steer"), mark("throttle"), mark("brake"))
 TRACE_HEIGHT = 46
 COMPACT_HEIGHT = 2 * EDGE + 4 * ROW
 HEIGHT = COMPACT_HEIGHT + TRACE_HEIGHT + 6
-LABEL_WIDTH, FIGURE = 60, "+100 %"
-"""Width of the labels at scale 1 [px], and the widest number right of a bar."""
+LABEL_WIDTH, LABEL_GAP, FIGURE = 60, 4, "+100 %"
+"""Width of the labels with the gap to their bars at scale 1 [px], and the widest number right of a bar."""
 MARKER = 5
 """Width of the marker of the requested value, at scale 1 [px]."""
 RAW_SHADE = 0.45
@@ -112,8 +112,8 @@ class InputsPanel(Panel):
         self.bars = [self.bar_in_row(left, self._row_top(row), width) for row in range(len(NAMES))]
         """Bars of steer, throttle and brake; steering to the right fills right of the middle."""
         for row, (name, bar) in enumerate(zip(NAMES, self.bars, strict=True)):
-            label = painter.fitted(_(name), self.px(LABEL_WIDTH))
-            painter.text(self.plate, label, self.left, self._row_top(row), self.palette.text)
+            width = self.px(LABEL_WIDTH - LABEL_GAP)
+            painter.label(self.plate, _(name), self.left, self._row_top(row), width, self.palette.text)
             painter.text_right(self.plate, "%", self.right, self._row_top(row), self.palette.faint)
             self.groove(bar)
         self._figure_end = self.right - self.theme.width(" %", TEXT_SMALL)

@@ -94,6 +94,13 @@ class TextPainter:
     def number_width(self, text: str, size: int = TEXT_SMALL) -> int:
         return sum(self._pitch(sign, size) for sign in text)
 
+    def label(self, board: pygame.Surface, text: str, left: int, top: int, width: int, colour: Colour) -> None:
+        """Draw a word within a width, in smaller letters if it is too long, and cut if that does not suffice."""
+        smaller = self.theme.fitting(lambda smaller: smaller.width(text, TEXT_SMALL) <= width, MIN_LABEL_SHRINK)
+        lower = self.theme.line_height(TEXT_SMALL) - smaller.line_height(TEXT_SMALL)
+        shown = smaller.truncate(text, width, TEXT_SMALL)
+        board.blit(smaller.text(shown, TEXT_SMALL, colour), (left, top + lower // 2))
+
     def fitted(self, text: str, width: int, size: int = TEXT_SMALL) -> str:
         """Return the text, shortened with an ellipsis to the width; results are cached."""
         key = text, width, size
@@ -162,6 +169,8 @@ def _push(rows: Floats, newest: object) -> None:
     rows[-1] = newest  # type: ignore[call-overload]
 
 
+MIN_LABEL_SHRINK = 0.6
+"""Smallest part of the scale to which letters of a label shrink before it is cut."""
 WIDTH = 232
 """Panel width at scale 1 [px]."""
 ROW = 16

@@ -39,7 +39,7 @@ FORCE_REACH = 60.0
 """Force at the end of a bar [kN]."""
 KILO = 1000.0
 MOTIONS = (mark("slip"), mark("yaw"), mark("along"), mark("to left"), mark("friction"))
-LABEL_WIDTH, MOTION_END, FIGURE = 56, 96, "00.0 kN"
+LABEL_WIDTH, LABEL_GAP, MOTION_END, FIGURE = 56, 4, 96, "00.0 kN"
 """Width of the labels and right end of the motion values, at scale 1 [px]; and the widest number right of a bar."""
 PICTURE_WIDTH, PICTURE_HEIGHT = 70, 92
 """Size of the car picture at scale 1 [px]."""
@@ -112,8 +112,8 @@ class PhysicsPanel(Panel):
         self.bars = [self.bar_in_row(left, force_top + row * self.row, width) for row in range(len(FORCES))]
         """Bars of engine, brake and drag."""
         for name, bar in zip(FORCES, self.bars, strict=True):
-            label = painter.fitted(_(name), self.px(LABEL_WIDTH))
-            painter.text(self.plate, label, self.left, self._beside(bar), self.palette.text)
+            width = self.px(LABEL_WIDTH - LABEL_GAP)
+            painter.label(self.plate, _(name), self.left, self._beside(bar), width, self.palette.text)
             painter.text_right(self.plate, "kN", self.right, self._beside(bar), self.palette.faint)
             self.groove(bar)
         self._force_end = self.right - self.theme.width(" kN", TEXT_SMALL)

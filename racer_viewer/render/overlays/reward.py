@@ -34,7 +34,7 @@ LABELS = (
 TICKS_PER_COLUMN = 4
 COLUMNS = TICKS // TICKS_PER_COLUMN
 GRAPH_HEIGHT = 54
-LABEL_WIDTH, SUM_WIDTH = 80, 56
+LABEL_WIDTH, SWATCH_WIDTH, LABEL_GAP, SUM_WIDTH = 80, 13, 4, 56
 """Space left and right of the bars, at scale 1 [px]."""
 MIN_REACH = 1e-4
 """Smallest reach of the axis, reward per tick."""
@@ -80,8 +80,8 @@ class RewardPanel(Panel):
             if row < self._rows:
                 swatch = pygame.Rect(self.left, bar.top, self.bar_height, self.bar_height)
                 pygame.draw.rect(self.plate, self._colours[row], swatch, border_radius=self.px(2))
-            label = self.painter.fitted(name, self.px(LABEL_WIDTH - 13))
-            self.painter.text(self.plate, label, self.left + self.px(13), self._row_top(row), self.palette.text)
+            begin, room = self.left + self.px(SWATCH_WIDTH), self.px(LABEL_WIDTH - SWATCH_WIDTH - LABEL_GAP)
+            self.painter.label(self.plate, name, begin, self._row_top(row), room, self.palette.text)
             self.groove(bar)
         first, last = self.bars[0], self.bars[-1]
         self.plate.fill(self.palette.faint, (first.centerx, first.top, 1, last.bottom - first.top))

@@ -53,6 +53,22 @@ def test_a_name_that_is_too_long_is_cut_and_marked(painter: TextPainter, theme: 
     assert painter.fitted("Rookie", 1) == "…"
 
 
+def test_a_word_that_is_too_long_for_its_column_gets_smaller_letters(painter: TextPainter) -> None:
+    ends = []
+    for width in (200, 60):
+        board = pygame.Surface((200, 40), depth=32)
+        painter.label(board, "Geschwindigkeit", 0, 5, width, WHITE)
+        ends.append(int(np.flatnonzero(pygame.surfarray.array3d(board)[:, :, 0].any(axis=1)).max()))
+    assert ends[1] < 60 < ends[0], "all of the word is there"
+
+
+@pytest.mark.parametrize("space", ["\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}"])
+def test_spaces_that_the_typeface_does_not_have_are_drawn_as_plain_ones(theme: Theme, space: str) -> None:
+    pictures = [pygame.image.tobytes(theme.text(f"16{each}384"), "RGBA") for each in (space, " ")]
+    assert pictures[0] == pictures[1]
+    assert theme.width(f"5{space}%") == theme.width("5 %")
+
+
 @pytest.mark.parametrize(
     ("value", "up"), [(0.0, 0.0), (0.0012, 0.002), (0.002, 0.002), (3.0, 5.0), (5.1, 10.0), (70.0, 100.0)]
 )

@@ -9,6 +9,7 @@ import pygame
 from racer_env.engine import circuits
 from racer_env.errors import RacerError
 from racer_viewer.agents import CHAMPION, load_agent
+from racer_viewer.modes.career import EVENTS
 from racer_viewer.modes.circuits import MEDALS, circuit_of, fixed_circuits
 from racer_viewer.modes.drive import Drive, open_drive
 from racer_viewer.modes.ladder import CircuitMedal, medal_overview
@@ -71,7 +72,10 @@ class MenuBackdrop:
 class MenuCards:
     """Cards at the right of the main menu: medals won on every circuit, and the curve of a run that is learning.
 
+    The medals are shown from the first race on.
+
     medals: what is shown of the circuits.
+    career: how far the career has come; empty before its first win.
     """
 
     def __init__(self, app: AppContext) -> None:
@@ -79,6 +83,7 @@ class MenuCards:
         self._scanner = RunScanner(app.data / "runs")
         self._sparkline = Sparkline(app.theme)
         self.medals: tuple[CircuitMedal, ...] = ()
+        self.career = ""
 
     @property
     def learning(self) -> RunFacts | None:
@@ -95,34 +100,51 @@ class MenuCards:
     def refresh(self) -> None:
         """Read the medals again, and look for runs until `stop`."""
         try:
-            self.medals = medal_overview(self._app)
+            self.medals, won = medal_overview(self._app), self._app.records.events_won()
         except (RacerError, OSError):
-            self.medals = ()  # the records screen says what is wrong with the file
+            self.medals, won = (), frozenset()  # the records screen says what is wrong with the file
+        self.career = f"{len(won)} / {len(EVENTS)}" if won else ""
         self._scanner.start()
 
     def stop(self) -> None:
         self._scanner.stop()
 
-    def draw(self, surface: pygame.Surface, theme: Theme, left: int) -> None:
-        """Draw the cards above the key line, at the right; none if `left` [px] leaves no room."""
-        width = theme.px(CARD_WIDTH)
-        right, bottom = surface.get_width() - theme.px(MARGIN), surface.get_height() - theme.px(FOOTER_HEIGHT + MARGIN)
-        if right - width < left:
-            return
-        cards = [self._medal_card(theme, width)] if any(each.best is not None for each in self.medals) else []
-        run = self.learning
-        if run is not None:
-            cards.insert(0, self._run_card(theme, width, run))
+    def draw(self, surface: pygame.Surface, theme: Theme, left: int) -> pygame.Rect:
+        """Draw the cards above the key line, at the right of `left` [px]; return their area.
+
+        They get smaller where there is little room. The area is the whole picture if none is drawn.
+        """
+        margin, run = theme.px(MARGIN), self.learning
+        room = pygame.Rect(left + margin, margin, surface.get_width() - left - 2 * margin, 0)
+        room.height = surface.get_height() - theme.px(FOOTER_HEIGHT) - 2 * margin
+
+        def fits(theme: Theme) -> bool:
+            height = (0 if run is None else _run_height(theme) + margin) + has_medals * self._medal_height(theme)
+            return theme.px(CARD_WIDTH) <= room.width and height <= room.height
+
+        has_medals = bool(self.medals) and (self._app.settings.raced or any(each.best for each in self.medals))
+        theme = theme.fitting(fits)
+        width, bottom = theme.px(CARD_WIDTH), room.bottom
+        if not fits(theme) or (run is None and not has_medals):
+            return surface.get_rect()
+        cards = [] if run is None else [self._run_card(theme, width, run)]
+        if has_medals:
+            cards.append(self._medal_card(theme, width))
         for card in reversed(cards):
             bottom -= card.get_height()
-            surface.blit(card, (right - width, bottom))
-            bottom -= theme.px(MARGIN)
+            surface.blit(card, (room.right - width, bottom))
+            bottom -= margin
+        return pygame.Rect(room.right - width, bottom + margin, width, room.bottom - bottom - margin)
+
+    def _medal_height(self, theme: Theme) -> int:
+        rows = len(self.medals) * (theme.line_height() + theme.px(4))
+        return 2 * theme.px(PADDING) + theme.line_height(TEXT_SMALL) + theme.px(6) + rows
 
     def _medal_card(self, theme: Theme, width: int) -> pygame.Surface:
         """Return a card with a row for each circuit: best lap, medal, and the time of the next medal."""
         pad, row = theme.px(PADDING), theme.line_height() + theme.px(4)
         title = theme.line_height(TEXT_SMALL) + theme.px(6)
-        card = theme.panel(width, 2 * pad + title + row * len(self.medals))
+        card = theme.panel(width, self._medal_height(theme))
         won = sum(each.medal is not None for each in self.medals)
         card.blit(
             theme.text(
@@ -151,7 +173,7 @@ class MenuCards:
             self._sparkline = Sparkline(theme)
         pad, height = theme.px(PADDING), theme.px(CURVE_HEIGHT)
         line, small = theme.line_height() + theme.px(4), theme.line_height(TEXT_SMALL) + theme.px(4)
-        card = theme.panel(width, 2 * pad + line + 2 * small + height)
+        card = theme.panel(width, _run_height(theme))
         percent = theme.text(run.progress, TEXT, theme.palette.good)
         card.blit(theme.text(_("Training in background"), TEXT_SMALL, theme.palette.faint), (pad, pad))
         name = theme.truncate(run.folder.name, width - 3 * pad - percent.get_width())
@@ -164,3 +186,8 @@ class MenuCards:
         )
         self._sparkline.draw(card, pygame.Rect(pad, pad + 2 * small + line, width - 2 * pad, height), run.curves)
         return card
+
+
+def _run_height(theme: Theme) -> int:
+    lines = theme.line_height() + 2 * theme.line_height(TEXT_SMALL) + 3 * theme.px(4)
+    return 2 * theme.px(PADDING) + lines + theme.px(CURVE_HEIGHT)

@@ -113,9 +113,10 @@ class MenuScreen(Screen):
     def _fill(self) -> None:
         """List the entries; the selection stays where it is."""
         run = self.cards.learning if self.cards is not None else None
+        career = self.cards.career if self.cards is not None else ""
         raced = self.app.settings.raced
         circuit = self.cards.circuit_name if raced and self.cards is not None else ""
-        key = raced, circuit, run and (run.folder, run.progress)
+        key = raced, circuit, career, run and (run.folder, run.progress)
         if key == self._items_key:
             return
         before, is_first = self.list.item, self._items_key is None
@@ -127,7 +128,7 @@ class MenuScreen(Screen):
         if run is not None:
             hint, show = _("Open the run that is learning in the background"), partial(_open_run, self.app, run.folder)
             extra.append(Button(_("Training run"), hint, on_press=show, note=run.progress))
-        self.list.items = [*extra, *_items(self.app)]
+        self.list.items = [*extra, *_items(self.app, career)]
         if before is not None and not is_first:
             self.list.select(before.label)
 
@@ -170,13 +171,15 @@ class MenuScreen(Screen):
             y += theme.px(54)
         area = pygame.Rect(x, y, theme.px(MENU_WIDTH), surface.get_height() - y - below)
         self.list.draw(surface, theme, area)
-        if self.cards is not None:
-            self.cards.draw(surface, theme, area.right + theme.px(MARGIN))
-        self._draw_status(surface, x)
+        cards = surface.get_rect() if self.cards is None else self.cards.draw(surface, theme, area.right)
+        self._draw_status(surface, x, cards.left - theme.px(MARGIN) if cards.left else 0)
         draw_footer(surface, theme, self.keys())
 
-    def _draw_status(self, surface: pygame.Surface, x: int) -> None:
-        """Draw the hint of the selected item or, while the engine starts, the progress of its warm-up."""
+    def _draw_status(self, surface: pygame.Surface, x: int, right: int) -> None:
+        """Draw the hint of the selected item or, while the engine starts, the progress of its warm-up.
+
+        It ends at `right`, or at the margin if that is 0 [px].
+        """
         palette, warmup = self.app.theme.palette, self.app.warmup
         item = self.list.item
         text, colour = (item.hint if item else ""), palette.faint
@@ -184,16 +187,18 @@ class MenuScreen(Screen):
             text, colour = warmup.problem, palette.bad
         elif not warmup.ready and warmup.done > 0.0:
             text = _("{text} ({done:.0%}), on the first run only").format(text=warmup.text, done=warmup.done)
-        draw_hint(surface, self.app.theme, text, x, colour)
+        draw_hint(surface, self.app.theme, text, x, colour, right)
 
 
-def _items(app: AppContext) -> list[Item]:
-    def entry(label: str, hint: str, make: Callable[[AppContext], Screen]) -> Button:
-        return Button(label, hint, on_press=lambda: open_when_ready(app, lambda: make(app)))
+def _items(app: AppContext, career: str = "") -> list[Item]:
+    """Return the entries that are always there; `career` says how far the career has come."""
+
+    def entry(label: str, hint: str, make: Callable[[AppContext], Screen], note: str = "") -> Button:
+        return Button(label, hint, on_press=lambda: open_when_ready(app, lambda: make(app)), note=note)
 
     return [
         entry(_("Play"), _("Drive against the clock, your ghost or agents"), _play),
-        entry(_("Career"), _("Eight events to win, and the medals of all circuits"), _career),
+        entry(_("Career"), _("Eight events to win, and the medals of all circuits"), _career, career),
         entry(_("Watch"), _("Watch trained agents drive, and see what they see"), _watch),
         entry(_("Train"), _("Train an agent to drive"), _train),
         entry(_("Replays"), _("Saved replays"), _replays),

@@ -10,7 +10,7 @@ from pathlib import Path
 from racer_env.engine import circuits
 from racer_env.errors import RacerError, in_one_line
 from racer_viewer.agents import bundled_models
-from racer_viewer.modes.circuits import RANDOM, fixed_circuits
+from racer_viewer.modes.circuits import MEDALS, RANDOM, fixed_circuits
 from racer_viewer.modes.ladder import CircuitMedal, medal_overview
 from racer_viewer.modes.models import ModelFile, known_models
 from racer_viewer.modes.play import open_play
@@ -27,8 +27,6 @@ OPEN_EVENTS = 2
 """Number of events that can be raced at a time: the first ones that are not won."""
 MEDAL_LAPS = 3
 """Laps of a race for a medal."""
-BUNDLED = "bundled"
-"""Origin of the models that come with the app."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +96,28 @@ def open_events(won: Collection[str]) -> tuple[CareerEvent, ...]:
     return tuple(event for event in EVENTS if event.id in won or event in left[:OPEN_EVENTS])
 
 
-def pupil_of(models: Sequence[ModelFile]) -> ModelFile | None:
-    """Return the newest agent that the player has trained on circuits that are still there; None without one."""
+def next_event(won: Collection[str]) -> CareerEvent | None:
+    """Return the first event that is not won; None after the last one."""
+    return next((event for event in EVENTS if event.id not in won), None)
+
+
+def career_progress(won: Collection[str]) -> str:
+    """Return how many events are won."""
+    return _("{won} of {number} events won").format(won=sum(event.id in won for event in EVENTS), number=len(EVENTS))
+
+
+def pupil_of(models: Sequence[ModelFile]) -> tuple[ModelFile, str] | None:
+    """Return the newest agent that the player has trained, and its first circuit that is still there; None without."""
     known = {circuit.id for circuit in circuits()}
-    own = (model for model in models if model.origin != BUNDLED and not model.problem)
-    return next((model for model in own if model.tracks and (known & {*model.tracks} or _is_random(model))), None)
+    for model in models:
+        there = [track for track in model.tracks if track in known or track.startswith(RANDOM)]
+        if there and not model.is_bundled and not model.problem:
+            return model, there[0]
+    return None
 
 
 class CareerScreen(Screen):
-    """The events of the career; Enter starts one. The first row leads to the medals."""
+    """The events of the career; Enter starts one. The last row leads to the medals."""
 
     return_label = mark("Career")
 
@@ -114,33 +125,47 @@ class CareerScreen(Screen):
         super().__init__(app, ListView(_("Career"), columns=EVENT_COLUMNS, subtitle=self._progress, width=0))
         self._won: Collection[str] = ()
         self._medals: tuple[CircuitMedal, ...] = ()
+        self._aimed_at: CareerEvent | None = None
+        """Event that was selected last by itself."""
 
     def refresh(self) -> None:
-        try:
-            self._won, self._medals = self.app.records.events_won(), medal_overview(self.app)
-        except (RacerError, OSError) as error:
-            self._won, self._medals = (), ()
-            self.app.notify(in_one_line(error))
+        self._read()
         names = {circuit_id: circuit.name for circuit_id, circuit in fixed_circuits("").items()}
         rows: list[Item] = [self._row(event, names.get(event.circuit, event.circuit)) for event in EVENTS]
         won = sum(each.medal is not None for each in self._medals)
         note = _("{won} of {number} circuits").format(won=won, number=len(self._medals))
         hint = _("All circuits with their medals")
-        self.list.items = [Button(_("Medals"), hint, on_press=self._show_medals, note=note), *rows]
+        self.list.items = [*rows, Button(_("Medals"), hint, on_press=self._show_medals, note=note)]
+        following = next_event(self._won)
+        if following is not None and following is not self._aimed_at:
+            self.list.choose(EVENTS.index(following))
+        self._aimed_at = following
+
+    def _read(self) -> None:
+        try:
+            self._won, self._medals = self.app.records.events_won(), medal_overview(self.app)
+        except (RacerError, OSError) as error:
+            self._won, self._medals = (), ()
+            self.app.notify(in_one_line(error))
 
     def _progress(self) -> str:
-        won = sum(event.id in self._won for event in EVENTS)
-        return _("{won} of {number} events won").format(won=won, number=len(EVENTS))
+        return career_progress(self._won)
 
     def _row(self, event: CareerEvent, circuit: str) -> Row:
-        is_open = event in open_events(self._won)
-        state = _("won") if event.id in self._won else _("open") if is_open else _("locked")
+        is_open, is_won, palette = event in open_events(self._won), event.id in self._won, self.app.theme.palette
+        state = _("won") if is_won else _("available") if is_open else _("locked")
         hint = _("{laps} laps").format(laps=event.laps) if is_open else _("Win an earlier event first")
         if event.medal is None and not event.opponent:
             circuit = _("as trained")
-        row = Row(_(event.name), hint, cells=(circuit, event.goal, state), on_press=partial(self._start, event))
-        row.enabled = is_open
-        return row
+        return Row(
+            _(event.name),
+            hint,
+            is_open,
+            cells=(circuit, event.goal, state),
+            on_press=partial(self._start, event),
+            dot=palette.good if is_won else palette.accent if is_open else palette.line,
+            hollow=not is_won,
+        )
 
     def _start(self, event: CareerEvent) -> None:
         if event.medal is not None:
@@ -158,8 +183,11 @@ class CareerScreen(Screen):
         if event.opponent:
             path = next(path for path in bundled_models() if path.stem == event.opponent)
             return (event.opponent, path), event.circuit
-        pupil = pupil_of(known_models(self.app.data))
-        return (None, event.circuit) if pupil is None else ((pupil.name, pupil.path), pupil.tracks[0])
+        found = pupil_of(known_models(self.app.data))
+        if found is None:
+            return None, event.circuit
+        pupil, circuit = found
+        return (pupil.name, pupil.path), circuit
 
     def _rule(self, event: CareerEvent) -> Callable[[Tick], EventOutcome]:
         """Return the function that decides an event at the end of its race, and enters it if it is won."""
@@ -171,7 +199,12 @@ class CareerScreen(Screen):
                     self.app.records.win_event(event.id, last.followed.driver)
                 except (RacerError, OSError) as error:
                     self.app.notify(in_one_line(error))
-            return EventOutcome(_(event.name), event.goal, won)
+            self._read()
+            following = next_event(self._won) if won else None
+            if following is None:
+                return EventOutcome(_(event.name), event.goal, won)
+            describe = f"{_(following.name)}: {following.goal}"
+            return EventOutcome(_(event.name), event.goal, won, describe, partial(self._start, following))
 
         return decide
 
@@ -205,12 +238,15 @@ class MedalsScreen(Screen):
         )
         ghost = each.missing or "author"
         hint = _("Enter races the ghost of the {medal} medal").format(medal=_(ghost))
-        return Row(each.circuit.name, hint, cells=cells, on_press=partial(self._race, each.circuit.id, ghost))
+        return Row(
+            each.circuit.name,
+            hint,
+            cells=cells,
+            on_press=partial(self._race, each.circuit.id, ghost),
+            dot=self.app.theme.palette.line if each.medal is None else MEDALS[each.medal],
+            hollow=each.medal is None,
+        )
 
     def _race(self, circuit: str, ghost: Medal) -> None:
         self.app.change(circuit=circuit)
         open_play(self.app, circuit, [], MEDAL_LAPS, ghost=ghost)
-
-
-def _is_random(model: ModelFile) -> bool:
-    return model.tracks[0].startswith(RANDOM)

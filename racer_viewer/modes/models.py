@@ -50,11 +50,12 @@ class ModelFile:
     """A model file to choose.
 
     name: name on screen.
-    origin: "bundled" or the name of the run.
+    origin: where it comes from, as it is shown: that it is bundled, or the name of its run.
     key: unique name, stored in the settings.
     tracks: IDs of the circuits it was trained on; empty if unknown.
     modified: date of the file.
     problem: what is wrong with its run; empty if nothing is.
+    is_bundled: it comes with the app.
     """
 
     name: str
@@ -64,12 +65,14 @@ class ModelFile:
     tracks: tuple[str, ...]
     modified: datetime
     problem: str = ""
+    is_bundled: bool = False
 
 
 def known_models(data: Path) -> list[ModelFile]:
     """Return bundled models, then the finished models of every run, newest run first; names are made unique."""
     tracks = bundled_tracks()
-    found = [_model_file(path, _("bundled"), "", tracks.get(path.stem, ())) for path in bundled_models()]
+    bundled = (_model_file(path, _("bundled"), "", tracks.get(path.stem, ())) for path in bundled_models())
+    found = [replace(model, is_bundled=True) for model in bundled]
     runs = [models for folder in run_folders(data / "runs") if (models := _models_of_run(folder))]
     for models in sorted(runs, key=lambda models: max(each.modified for each in models), reverse=True):
         found += models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -87,11 +88,17 @@ def race_results(last: Tick, laps: int) -> tuple[RaceResult, ...]:
 
 @dataclass(frozen=True)
 class EventOutcome:
-    """Result of an event of the career, with what wins it."""
+    """Result of an event of the career, with what wins it.
+
+    following: name and goal of the next event; empty if the event is not won, or the last one.
+    race_next: starts the next event, from the screen that the race belongs to.
+    """
 
     name: str
     goal: str
     won: bool
+    following: str = ""
+    race_next: Callable[[], None] = lambda: None
 
     @property
     def text(self) -> str:
@@ -136,6 +143,11 @@ class ResultsScreen(Screen):
         self.is_record = setup.entrants[0].agent is None and race.save_record()
         rivals = len(self.results) > 1
         items = [
+            *(
+                [Button(_("Next event"), outcome.following, on_press=self._next_event)]
+                if outcome is not None and outcome.following
+                else []
+            ),
             Button(_("Race again"), _("Same opponents; a new record is the new ghost"), on_press=self._race_again),
             *(
                 [Button(_("Next circuit"), _("Same opponents"), on_press=self._next_circuit)]
@@ -174,23 +186,24 @@ class ResultsScreen(Screen):
     def _draw_results(self, surface: pygame.Surface, area: pygame.Rect) -> None:
         """Draw the results beside the list, in smaller letters where they would not fit."""
         left = area.right + self.app.theme.px(BESIDE_LIST)
-        width, height = surface.get_size()
-        size = width - left - self.app.theme.px(24), height - area.y - self.app.theme.px(100)
+        size = surface.get_width() - left - self.app.theme.px(24), area.height
         self._theme = theme = self.app.theme.fitting(lambda smaller: self._fits(smaller, size))
         if size[0] < theme.px(240):
             return
-        y = self._draw_outcome(surface, left, area.y, width)
+        y = self._draw_outcome(surface, left, area.y, size[0])
         y = self._draw_best(surface, left, y)
         if len(self.results) > 1:
             y = self._draw_standings(surface, left, y, size[0])
-        y = self._draw_laps(surface, left, y, size[0])
-        self._draw_reward(surface, left, y + theme.px(14), size[0])
+        y = self._draw_laps(surface, left, y, size[0], area.bottom)
+        self._draw_reward(surface, left, y + theme.px(14), size[0], area.bottom)
 
     def _fits(self, theme: Theme, size: tuple[int, int]) -> bool:
         """Return whether best lap, standings and laps fit into (width, height)."""
         row, cars = theme.line_height() + theme.px(4), len(self.results)
         laps = min(MAX_LAPS_SHOWN, len(self._last.laps))
         height = theme.line_height(TEXT_LARGE + 10) + theme.line_height() + theme.px(4 + PADDING * 1.5)
+        if self.outcome is not None:
+            height += len(theme.wrapped(self.outcome.text, size[0])) * row + theme.px(PADDING)
         if cars > 1:
             height += theme.px(PODIUM_HEIGHTS[0]) + theme.line_height() + cars * row + 2 * theme.px(PADDING)
         if laps:
@@ -199,7 +212,7 @@ class ResultsScreen(Screen):
 
     def _draw_outcome(self, surface: pygame.Surface, x: int, y: int, width: int) -> int:
         """Draw whether the event was won, if the race belongs to one; return where it ends [px]."""
-        theme = self.app.theme
+        theme = self._theme
         if self.outcome is None:
             return y
         colour = theme.palette.good if self.outcome.won else theme.palette.accent
@@ -283,12 +296,12 @@ class ResultsScreen(Screen):
             surface.blit(name, name.get_rect(midbottom=(block.centerx, block.top - theme.px(2))))
         return base + theme.px(PADDING)
 
-    def _draw_laps(self, surface: pygame.Surface, x: int, y: int, width: int) -> int:
+    def _draw_laps(self, surface: pygame.Surface, x: int, y: int, width: int, end: int) -> int:
         """Draw a row for each of the last laps: its time and its sectors, or why it does not count."""
         theme, laps, palette = self._theme, self._last.laps, self._theme.palette
         best = self._last.followed.best
         columns = [x, x + theme.px(40), x + theme.px(130), x + theme.px(210), x + theme.px(290)]
-        end = surface.get_height() - theme.px(100)
+        end -= theme.line_height()
         if laps and y < end:
             for column, name in zip(columns, (_("lap"), _("time"), _("sector 1"), "2", "3"), strict=True):
                 surface.blit(theme.text(name, TEXT_SMALL, palette.faint), (column, y))
@@ -308,12 +321,12 @@ class ResultsScreen(Screen):
             y += theme.line_height() + theme.px(4)
         return y
 
-    def _draw_reward(self, surface: pygame.Surface, x: int, y: int, width: int) -> None:
+    def _draw_reward(self, surface: pygame.Surface, x: int, y: int, width: int, end: int) -> None:
         """Draw the reward of this run by component, if there is room for all of it."""
         theme, components = self._theme, self._last.snapshot.reward_components
         totals = self._last.followed.totals[: len(components)]
         row = theme.line_height(TEXT_SMALL) + theme.px(3)
-        if y + (len(components) + 2) * row > surface.get_height() - theme.px(90):
+        if y + (len(components) + 2) * row + theme.px(4) > end:
             return
         surface.blit(theme.text(_("reward of this run"), TEXT_SMALL, theme.palette.faint), (x, y))
         y += row + theme.px(3)
@@ -339,6 +352,11 @@ class ResultsScreen(Screen):
     def _race_again(self) -> None:
         self.app.pop()
         self._race.restart()
+
+    def _next_event(self) -> None:
+        assert self.outcome is not None
+        self.app.leave_race()
+        self.outcome.race_next()
 
     def _next_circuit(self) -> None:
         self.app.pop()

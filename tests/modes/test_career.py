@@ -8,7 +8,8 @@ import pytest
 from racer_env.engine import circuits
 from racer_viewer.agents import load_agent
 from racer_viewer.app.menu import MenuScreen
-from racer_viewer.modes.career import EVENTS, CareerScreen, MedalsScreen, open_events
+from racer_viewer.modes.career import EVENTS, CareerScreen, MedalsScreen, open_events, pupil_of
+from racer_viewer.modes.models import known_models
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.modes.screen import MessageScreen
@@ -46,6 +47,26 @@ def test_a_clean_lap_for_the_medal_wins_a_time_attack_and_is_kept(person: Person
     career = person.top(CareerScreen)
     assert career.list.find("First medal").cells[-1] == "won"  # type: ignore[attr-defined]
     assert Records(person.data / "records.sqlite").events_won() == {"first-medal"}
+
+
+def test_a_won_event_leads_to_the_next_one(person: Person) -> None:
+    person.choose("Career")
+    assert person.top(CareerScreen).list.item.label == "First medal"  # type: ignore[union-attr]
+    person.press("return")
+    results = drive(person, "champion")
+    assert results.list.item is not None
+    assert (results.list.item.label, results.list.item.hint) == (
+        "Next event",
+        "First duel: Beat learning-3-slow over 3 clean laps",
+    )
+    person.press("return")
+    play = person.top(PlayScreen)
+    assert [each.name for each in play.live.setup.entrants] == ["You", "learning-3-slow"]
+    person.press("escape")
+    person.choose("Career")
+    assert person.top(CareerScreen).list.item.label == "First duel"  # type: ignore[union-attr]
+    person.press("escape")
+    person.until(lambda: person.top(MenuScreen).list.find("Career").value == "1 / 8", "the progress of the career")
 
 
 def test_racing_again_races_the_same_medal_and_the_same_event(person: Person) -> None:
@@ -89,6 +110,16 @@ def test_the_event_against_an_own_agent_needs_one(person: Person) -> None:
     person.choose("Master and pupil")
     play = person.top(PlayScreen)
     assert [each.name for each in play.live.setup.entrants] == ["You", "mine_best"]
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_no_bundled_agent_is_the_players_own_in_any_language(person: Person, language: str) -> None:
+    person.app.context.change(language=language)
+    assert pupil_of(known_models(person.data)) is None
+    copy_run(person.data / "runs" / "mine")
+    found = pupil_of(known_models(person.data))
+    assert found is not None
+    assert (found[0].name, found[1]) == ("mine_best", "track-01")
 
 
 def copy_run(folder: Path) -> None:

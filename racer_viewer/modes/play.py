@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from racer_env.errors import RacerError, in_one_line
 from racer_viewer.agents import AgentError, load_agent
-from racer_viewer.modes.circuits import fixed_circuits
+from racer_viewer.modes.circuits import MEDAL_NAMES, MEDALS, fixed_circuits
 from racer_viewer.modes.controls import SteeringInput
 from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.ladder import chosen_ghost
@@ -19,14 +19,14 @@ from racer_viewer.modes.results import EventOutcome, ResultsScreen
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
-from racer_viewer.render.overlays.race_hud import RaceHud
+from racer_viewer.render.overlays.race_hud import RaceHud, Words
 from racer_viewer.replays.records import Medal, medal_for
-from racer_viewer.timing import LapTime, best_lap, lap_time
+from racer_viewer.timing import LapTime, best_lap, lap_time, signed_time
 from racer_viewer.translation import _
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button
 from racer_viewer.ui.paint import draw_centred
-from racer_viewer.ui.theme import TEXT_HUGE, TEXT_LARGE
+from racer_viewer.ui.theme import TEXT, TEXT_HUGE, TEXT_LARGE
 from racer_viewer.ui.views import HintCard, Key, ListView
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ class PlayScreen(Screen):
         self.countdown = self._ticks_since_go = self._lap_ticks = 0
         self._second = 1
         """Length of a second of the countdown [ticks]."""
-        self._lap_text, self._lap_colour = "", app.theme.palette.text
+        self._lap_words: Words = ()
+        """Time of the lap that was finished last, as it is shown."""
         self._throttle_ticks = self._idle_ticks = 0
         """Time of throttle in this run, and of standing still since then [ticks]."""
         self._laps_entered = 0
@@ -208,7 +209,10 @@ class PlayScreen(Screen):
         if self.app.top is not self:
             return
         theme = self.app.theme
-        self.hud.draw(surface, theme, self.view.after, self.live.tick.followed.held, self.live.reserved_height())
+        free = self.view.free_area(surface, upper=True)
+        room = 2 * min(surface.get_width() // 2 - free.left, free.right - surface.get_width() // 2)
+        held = self.live.tick.followed.held
+        self.hud.draw(surface, theme, self.view.after, held, self.live.reserved_height(), room)
         middle = surface.get_height() // 3 - theme.px(TEXT_HUGE) // 2
         if self.countdown:
             seconds = -(-self.countdown // self._second)
@@ -216,7 +220,7 @@ class PlayScreen(Screen):
         elif self._ticks_since_go < GO_TICKS:
             draw_centred(surface, theme, _("GO"), middle, 2 * TEXT_HUGE, theme.palette.good)
         elif self._lap_ticks:
-            draw_centred(surface, theme, self._lap_text, self.hud.bottom, TEXT_LARGE, self._lap_colour)
+            self.hud.draw_words(surface, theme, self._lap_words)
         hint = self.driving_hint
         if hint is not None:
             hint.draw(surface, theme, self.view.free_area(surface))
@@ -254,22 +258,29 @@ class PlayScreen(Screen):
             self.app.sound.play("go")
 
     def _announce(self, tick: Tick, lap: LapTime) -> None:
-        """Show a lap time, with its medal if it earned one or why it does not count, and play a sound."""
-        palette, circuit = self.app.theme.palette, tick.snapshot.track.circuit
+        """Show a lap time, compared with the best one so far and with its medal, or that it does not count."""
+        palette, circuit, ghost = self.app.theme.palette, tick.snapshot.track.circuit, self.live.setup.ghost
         self._lap_ticks = LAP_TIME_TICKS
+        number = (_("Lap {lap}").format(lap=len(tick.laps)), TEXT, palette.faint)
+        time = f"{lap_time(lap.ticks)} s"
         if not lap.clean:
-            self._lap_text, self._lap_colour = (
-                _("{time} s   invalid: {fault}").format(time=lap_time(lap.ticks), fault=lap.fault),
-                palette.bad,
+            self._lap_words = (
+                number,
+                (time, TEXT_LARGE, palette.bad),
+                (_("does not count"), TEXT, palette.bad),
             )
             self.app.sound.play("lap")
             return
-        best_before = best_lap(tick.laps[:-1])
-        is_best = best_before is None or lap.ticks < best_before.ticks
+        best = best_lap(tick.laps[:-1])
+        before = [each for each in (ghost and ghost.lap_ticks, best and best.ticks) if each]
+        ahead = not before or lap.ticks <= min(before)
+        words = [number, (time, TEXT_LARGE, palette.good if ahead else palette.text)]
+        if before:
+            words.append((signed_time(lap.ticks - min(before)), TEXT, palette.good if ahead else palette.bad))
         medal = medal_for(circuit, lap.ticks) if circuit is not None else None
-        self._lap_text = f"{lap_time(lap.ticks)} s" + (f"   {medal}" if medal else "")
-        self._lap_colour = palette.good if is_best else palette.text
-        ghost = self.live.setup.ghost
+        if medal:
+            words.append((_(MEDAL_NAMES[medal]), TEXT, MEDALS[medal]))
+        self._lap_words = tuple(words)
         self.app.sound.play("record" if ghost is not None and lap.ticks < ghost.lap_ticks else "lap")
 
 

@@ -19,6 +19,7 @@ from racer_viewer.modes.race import ENDLESS, HELD, PENALTY_TICKS, Entrant, PutBa
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.render.camera import Mode
+from racer_viewer.render.overlays.race_hud import RaceHud, Words
 from racer_viewer.replays import load_replay, save_replay, trace_replay
 from racer_viewer.replays.records import MEDAL_NAMES, medal_ticks, medals_of
 from racer_viewer.training.evaluation import evaluate
@@ -55,6 +56,32 @@ def drive_to_results(person: Person) -> ResultsScreen:
             break
         person.ticks(30)
     return person.top(ResultsScreen)
+
+
+def test_a_lap_time_is_shown_with_what_it_is_worth(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def note(hud: RaceHud, surface: object, theme: object, words: Words) -> None:
+        shown.append(" ".join(text for text, _size, _colour in words))
+
+    monkeypatch.setattr(RaceHud, "draw_words", note)
+    play = start_race(person, "champion", laps=3, ghost_kind="gold")
+    while len(play.live.tick.laps) < 2:
+        person.ticks(15)
+    assert "Lap 1 8.37 s +1.63 bronze" in shown
+    assert "Lap 2 6.67 s −0.07 gold" in shown
+    play = restarted(person, "learning-3-slow")
+    while not play.live.tick.laps:
+        person.ticks(15)
+    assert shown[-1].startswith("Lap 1")
+    assert shown[-1].endswith(" s does not count")
+
+
+def restarted(person: Person, driver: str) -> PlayScreen:
+    play = person.top(PlayScreen)
+    person.press("r")
+    play.steering = AgentSteering(load_agent(model(driver)), play)  # type: ignore[assignment]
+    return play
 
 
 def test_a_lap_that_leaves_the_road_is_invalid_live_and_counts_for_nothing(person: Person) -> None:

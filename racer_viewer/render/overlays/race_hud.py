@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pygame
 
@@ -14,6 +14,8 @@ from racer_viewer.ui.theme import CORNER, TEXT, TEXT_LARGE, Colour, Theme
 
 TOP, GAP = 12, 6
 """Distance from the top of the picture, and between two signs, at scale 1 [px]."""
+WORD_GAP = 8
+"""Distance between two words of a sign at scale 1 [px]."""
 BAR_WIDTH, BAR_HEIGHT = 230, 12
 """Size of the delta bar at scale 1 [px]."""
 BAR_RANGE = 1.0
@@ -22,6 +24,9 @@ BLINK_TICKS = 20
 """Time for which the wrong-way sign is bright, and then dark [ticks]."""
 MAX_BOARDS = 32
 """Maximum number of cached pictures of signs."""
+
+Words = Sequence[tuple[str, int, Colour]]
+"""Texts with their sizes and colours."""
 
 
 class RaceHud:
@@ -32,15 +37,28 @@ class RaceHud:
 
     def __init__(self, laps: int) -> None:
         self._laps = laps
-        self.bottom = 0
+        self.bottom = self._room = 0
         self.signs: list[pygame.Rect] = []
         """Areas of the signs drawn last [px]."""
         self._boards: dict[tuple[object, ...], pygame.Surface] = {}
         """Pictures of signs by theme and content; building one takes longer than drawing it."""
 
-    def draw(self, surface: pygame.Surface, theme: Theme, snapshot: Snapshot, held: int = 0, top: int = 0) -> None:
-        """Draw the signs below `top` [px]; `held` is the remaining time of a penalty [ticks]."""
+    def draw(
+        self,
+        surface: pygame.Surface,
+        theme: Theme,
+        snapshot: Snapshot,
+        held: int = 0,
+        top: int = 0,
+        room: int | None = None,
+    ) -> None:
+        """Draw the signs below `top` [px].
+
+        held: remaining time of a penalty [ticks].
+        room: width that is free in the middle of the picture [px]; half of it if not given.
+        """
         self.signs, timing = [], snapshot.timing
+        self._room = surface.get_width() // 2 if room is None else room
         self.bottom = top + theme.px(TOP)
         if timing is None:
             return
@@ -70,14 +88,19 @@ class RaceHud:
             words.append((("  " if words else "") + _("Lap {lap}").format(lap=lap), TEXT_LARGE, theme.palette.text))
             words.append((_("of {laps}").format(laps=self._laps), TEXT, theme.palette.faint))
         if words:
-            self._draw_words(surface, theme, words)
+            self.draw_words(surface, theme, words)
+
+    def draw_words(self, surface: pygame.Surface, theme: Theme, words: Words) -> None:
+        """Draw words on one baseline as a further sign below the others."""
+        key = *words, self._room
+        self._place(surface, theme, self._board(theme, key, lambda: _word_board(theme, words, self._room)))
 
     def _draw_delta(self, surface: pygame.Surface, theme: Theme, delta: float) -> None:
         """Draw a bar that grows to the left while the car is ahead of the ghost, else to the right."""
         colour = theme.palette.good if delta <= 0.0 else theme.palette.bad
-        width, height = theme.px(BAR_WIDTH), theme.px(BAR_HEIGHT)
+        width, height = min(theme.px(BAR_WIDTH), self._room - theme.px(16)), theme.px(BAR_HEIGHT)
         groove = pygame.Rect(theme.px(8), theme.px(6), width, height)
-        place = self._place(surface, theme, self._board(theme, ("delta",), lambda: _delta_board(theme, groove)))
+        place = self._place(surface, theme, self._board(theme, ("delta", width), lambda: _delta_board(theme, groove)))
         reach = round(min(1.0, abs(delta) / BAR_RANGE) * width / 2)
         groove.move_ip(place.topleft)
         filled = pygame.Rect(groove.centerx - (reach if delta <= 0.0 else 0), groove.y, reach, height)
@@ -92,13 +115,10 @@ class RaceHud:
         self, surface: pygame.Surface, theme: Theme, text: str, size: int, colour: Colour, inverted: bool = False
     ) -> None:
         ground, ink = (colour, theme.palette.on_accent) if not inverted else (theme.palette.on_accent, colour)
-        room = surface.get_width() // 2
-        key = text, size, ground, room
-        self._place(surface, theme, self._board(theme, key, lambda: _sign_board(theme, text, size, ground, ink, room)))
-
-    def _draw_words(self, surface: pygame.Surface, theme: Theme, words: list[tuple[str, int, Colour]]) -> None:
-        """Draw words of different sizes on one baseline."""
-        self._place(surface, theme, self._board(theme, tuple(words), lambda: _word_board(theme, words)))
+        key = text, size, ground, self._room
+        self._place(
+            surface, theme, self._board(theme, key, lambda: _sign_board(theme, text, size, ground, ink, self._room))
+        )
 
     def _board(self, theme: Theme, content: tuple[object, ...], make: Callable[[], pygame.Surface]) -> pygame.Surface:
         """Return the picture of a sign from the cache, or make it."""
@@ -125,20 +145,25 @@ def _delta_board(theme: Theme, groove: pygame.Rect) -> pygame.Surface:
 
 
 def _sign_board(theme: Theme, text: str, size: int, ground: Colour, ink: Colour, room: int) -> pygame.Surface:
-    line = theme.text(theme.truncate(text, room, size), size, ink)
+    theme = theme.fitting(lambda smaller: smaller.width(text, size) + smaller.px(28) <= room)
+    line = theme.text(text, size, ink)
     board = pygame.Surface((line.get_width() + theme.px(28), line.get_height() + theme.px(14)), pygame.SRCALPHA, 32)
     pygame.draw.rect(board, ground, board.get_rect(), border_radius=theme.px(CORNER))
     board.blit(line, line.get_rect(center=board.get_rect().center))
     return board
 
 
-def _word_board(theme: Theme, words: list[tuple[str, int, Colour]]) -> pygame.Surface:
+def _word_board(theme: Theme, words: Words, room: int) -> pygame.Surface:
+    def width(theme: Theme) -> int:
+        texts = sum(theme.width(text, size) for text, size, _colour in words)
+        return texts + theme.px(WORD_GAP) * (len(words) - 1) + theme.px(28)
+
+    theme = theme.fitting(lambda smaller: width(smaller) <= room)
     lines = [theme.text(text, size, colour) for text, size, colour in words]
-    gap, baseline = theme.px(8), max(theme.font(size).get_ascent() for _text, size, _colour in words)
-    width = sum(line.get_width() for line in lines) + gap * (len(lines) - 1)
-    board = theme.panel(width + theme.px(28), max(line.get_height() for line in lines) + theme.px(8))
+    baseline = max(theme.font(size).get_ascent() for _text, size, _colour in words)
+    board = theme.panel(width(theme), max(line.get_height() for line in lines) + theme.px(8))
     x = theme.px(14)
     for line, (_text, size, _colour) in zip(lines, words, strict=True):
         board.blit(line, (x, theme.px(5) + baseline - theme.font(size).get_ascent()))
-        x += line.get_width() + gap
+        x += line.get_width() + theme.px(WORD_GAP)
     return board

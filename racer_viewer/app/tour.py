@@ -22,7 +22,7 @@ from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import open_training
 from racer_viewer.modes.watch import open_watch
 from racer_viewer.replays.records import medals_of, next_medal
-from racer_viewer.timing import lap_time
+from racer_viewer.timing import LapTime, lap_time
 from racer_viewer.training.config import preset
 from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Click, Command, Intent
@@ -87,9 +87,11 @@ class Tour:
         self.screen: Screen | None = None
         self.pupil: tuple[str, Path] | None = None
         """Name and model of the trained pupil."""
+        self.own_lap: LapTime | None = None
+        """Lap of the player in the first part; None if that was skipped."""
         self.training_ticks = 0
         """Time for which the pupil has trained [ticks]."""
-        self._number = self._ticks = self._held = self._done_ticks = 0
+        self._number = self._held = self._done_ticks = 0
         self._episode = 0
         self._card = pygame.Rect(0, 0, 0, 0)
 
@@ -176,7 +178,9 @@ class Tour:
         finished = state == "finished"
         self.app.change(tour=state, tour_part=0 if finished else self.part)
         self.app.notify(
-            _("The tour is finished. Help repeats it") if finished else _("The tour has ended. Help continues it")
+            _("The tour is finished. Career has your first medal to win; Help repeats the tour")
+            if finished
+            else _("The tour has ended. Help continues it")
         )
 
     @property
@@ -207,7 +211,7 @@ class Tour:
             self._begin_hint()
 
     def _begin_hint(self) -> None:
-        self._ticks = self._held = self._done_ticks = 0
+        self._held = self._done_ticks = 0
         if isinstance(self.screen, PlayScreen):
             self._episode = self.screen.live.tick.episode
         hint = self.hint
@@ -222,7 +226,6 @@ class Tour:
             self._begin_hint()
 
     def _tick_hint(self, hint: TourHint) -> None:
-        self._ticks += 1
         if self._done_ticks:
             self._done_ticks += 1
             if self._done_ticks > DONE_TICKS:
@@ -232,7 +235,9 @@ class Tour:
             self.app.sound.play("accept")
 
     def _tick_part(self) -> None:
-        """Go on when the training time is over, and end the tour when the race is."""
+        """Remember the first lap, go on when the training time is over, and end the tour when the race is."""
+        if self.part == 0 and isinstance(self.screen, PlayScreen):
+            self.own_lap = self.play.live.tick.followed.shown_lap or self.own_lap
         if isinstance(self.screen, TrainScreen):
             train, is_over = self.screen, self.hint is None or self.training_ticks > TRAINING_TICKS
             self.training_ticks += int(train.run.state == "learning")
@@ -327,7 +332,14 @@ def _training_progress(tour: Tour) -> str:
     text = _("Your pupil trains for another {seconds} s. ").format(seconds=seconds)
     if lap is None:
         return text + _("It has not finished a lap yet.")
-    return text + _("Its fastest lap so far: {lap:.2f} s.").format(lap=lap)
+    text += _("Its fastest lap so far: {lap:.2f} s.").format(lap=lap)
+    if tour.own_lap is None:
+        return text
+    return (
+        text
+        + " "
+        + _("Yours: {lap} s. It gets faster for as long as you wait.").format(lap=lap_time(tour.own_lap.ticks))
+    )
 
 
 PARTS = (
@@ -360,12 +372,12 @@ PARTS = (
                     "The champion drives, a neural network. Nine rays measure the distance to the walls: with speed and"
                     " position they are all that it knows."
                 ),
-                accept=mark("next"),
+                accept=mark("continue"),
                 overlay="rays",
             ),
             TourHint(
                 mark("The reward is what it learned from: progress along the circuit pays, walls and grass cost."),
-                accept=mark("next"),
+                accept=mark("continue"),
                 overlay="reward",
             ),
             TourHint(
@@ -384,14 +396,14 @@ PARTS = (
         (
             TourHint(
                 mark("Your pupil knows nothing yet. 64 cars try anything; what earns more reward is done more often."),
-                accept=mark("next"),
+                accept=mark("continue"),
             ),
             TourHint(
                 mark(
                     "Here drives what it has learned so far, at the right are all cars. The reward per second should"
                     " rise, the lap times should fall."
                 ),
-                accept=mark("next"),
+                accept=mark("continue"),
             ),
             TourHint(_training_progress, accept=mark("race it now")),
         ),

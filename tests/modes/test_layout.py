@@ -1,4 +1,7 @@
-"""Layout of every screen at five sizes and five interface scales: nothing covers anything, and no text is cut."""
+"""Layout of every screen at five sizes, five interface scales and in all languages.
+
+Nothing covers anything, no text is cut, and the typeface has every letter. A new screen is one more entry of `SCREENS`.
+"""
 
 import re
 from collections.abc import Callable
@@ -8,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from racer_env.engine import parse_config
-from racer_viewer.agents import CHAMPION
+from racer_env.engine import load_circuit, parse_config
+from racer_viewer.agents import CHAMPION, load_agent
+from racer_viewer.app.menu import MenuScreen, WelcomeScreen
+from racer_viewer.modes.career import CareerScreen, MedalsScreen
 from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.episodes import EpisodesScreen
 from racer_viewer.modes.file_browser import FileBrowser
 from racer_viewer.modes.film_screen import FilmScreen
 from racer_viewer.modes.help import HelpScreen
+from racer_viewer.modes.ladder import agent_drive
 from racer_viewer.modes.play import PlayScreen, open_play
 from racer_viewer.modes.replay_lists import RecordsScreen, ReplaysScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
@@ -30,17 +36,24 @@ from racer_viewer.modes.train.setup import TrainSetupScreen, open_run
 from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.replays import trace_replay
+from racer_viewer.translation import LANGUAGES, Language
 from racer_viewer.ui.intents import OVERLAY_COMMANDS
 from racer_viewer.ui.theme import Theme
 from tests.modes.drawn import noted
 from tests.modes.person import Person
 from tests.modes.run_folders import make_run
+from tests.modes.test_screens import AgentSteering
 from tests.replays.replay_drives import ring_run
 
+Case = tuple[tuple[int, int], float]
+"""Size of the window [px] and interface scale."""
 SIZES = ((960, 540), (1280, 720), (1920, 1080), (2560, 1440), (3840, 2160))
 SCALES = (0.8, 1.0, 1.25, 1.5, 2.0)
-USUAL = (((960, 540), 1.0), ((960, 540), 2.0), ((1280, 720), 1.0), ((1920, 1080), 1.5))
-"""Sizes and scales of the usual tests; the slow ones have all."""
+USUAL: dict[Language, tuple[Case, ...]] = {
+    "en": (((960, 540), 2.0), ((1280, 720), 1.0), ((1920, 1080), 1.5)),
+    "de": (((960, 540), 1.0), ((960, 540), 2.0)),
+}
+"""Languages, sizes and scales of the usual tests; the slow ones have all."""
 EVERYTHING = tuple(command.value for command in OVERLAY_COMMANDS)
 NAMES = re.compile(r"champion|opponent|a-run-with-a-long-name|a-folder-with|bundled: ")
 """Names that people have chosen, which may be shortened."""
@@ -59,6 +72,51 @@ def play(person: Person) -> None:
     screen = person.until_top(PlayScreen)
     person.ticks(screen.countdown + 200)
     screen.view.show_keys()
+
+
+def drive(person: Person, driver: str, over: Callable[[], bool]) -> None:
+    """Let an agent drive the race on top until it is over."""
+    screen = person.until_top(PlayScreen)
+    screen.steering = AgentSteering(load_agent(driver), screen)  # type: ignore[assignment]
+    for _ in range(200):
+        if over():
+            return
+        person.ticks(15)
+    raise AssertionError("the race is not over")
+
+
+def lap_time(person: Person) -> None:
+    """Finish a lap that does not count, with everything shown and a ghost."""
+    app = person.app.context
+    app.change(play_overlays=EVERYTHING, ghost_kind="author")
+    open_play(app, "track-01", [(f"opponent {number}", Path(CHAMPION)) for number in range(7)], 5)
+    screen = person.until_top(PlayScreen)
+    drive(person, "learning-3-slow", lambda: bool(screen.live.tick.laps))
+    assert screen.hud.signs
+
+
+def event_won(person: Person) -> None:
+    """Win an event of the career, with all of its laps listed."""
+    person.app.context.push(CareerScreen(person.app.context))
+    person.press("return")
+    drive(person, CHAMPION, lambda: isinstance(person.app.context.top, ResultsScreen))
+
+
+def welcome(person: Person) -> None:
+    person.app.context.push(WelcomeScreen(person.app.context))
+
+
+def cards(person: Person) -> None:
+    """Show the main menu with everything that it can show."""
+    app = person.app.context
+    app.records.enter(agent_drive(load_agent(CHAMPION), load_circuit("track-01"), enough=600))
+    app.records.win_event("first-medal", "You")
+    app.change(raced=True)
+    person.ticks(60)
+    menu = person.top(MenuScreen)
+    assert menu.cards is not None
+    menu.cards.refresh()
+    person.frames(2)
 
 
 def countdown(person: Person) -> None:
@@ -165,8 +223,8 @@ def tour(person: Person, part: int) -> None:
     """Begin a part of the guided tour, with its hint."""
     app = person.app.context
     app.change(tour="skipped", tour_part=part)
-    app.push(HelpScreen(app))
-    person.choose("Guided tour")
+    assert app.start_tour is not None
+    app.start_tour()
     person.until(lambda: app.layer is not None, "the tour")
     person.ticks(240)
 
@@ -203,7 +261,13 @@ def reward_term(person: Person, formula: str) -> None:
 
 SCREENS: dict[str, Callable[[Person], None]] = {
     "menu": lambda person: None,
+    "menu with cards": cards,
+    "welcome": welcome,
+    "career": simple(CareerScreen),
+    "medals": simple(MedalsScreen),
+    "event won": event_won,
     "play": play,
+    "lap time": lap_time,
     "countdown": countdown,
     "pause": paused,
     "results": results,
@@ -239,9 +303,15 @@ SCREENS: dict[str, Callable[[Person], None]] = {
 }
 
 
-def problems(person: Person, patch: pytest.MonkeyPatch, size: tuple[int, int], scale: float) -> list[str]:
+def open_screen(person: Person, name: str, language: Language) -> None:
+    person.app.context.change(language=language)
+    SCREENS[name](person)
+
+
+def problems(person: Person, patch: pytest.MonkeyPatch, case: Case) -> list[str]:
     """Return what is wrong with the screen on top, without and with a notice."""
     app, found = person.app.context, []
+    size, scale = case
     app.change(ui_scale=scale)
     for notice in ("", TOAST):
         app.theme = Theme(0.1)  # so that everything is drawn anew
@@ -256,16 +326,22 @@ def problems(person: Person, patch: pytest.MonkeyPatch, size: tuple[int, int], s
     return list(dict.fromkeys(found))
 
 
+@pytest.mark.parametrize("language", USUAL)
 @pytest.mark.parametrize("name", SCREENS)
-def test_nothing_covers_anything_in_usual_windows(person: Person, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    SCREENS[name](person)
-    found = {case: problems(person, monkeypatch, *case) for case in USUAL}
+def test_nothing_covers_anything_in_usual_windows(
+    person: Person, monkeypatch: pytest.MonkeyPatch, name: str, language: Language
+) -> None:
+    open_screen(person, name, language)
+    found = {case: problems(person, monkeypatch, case) for case in USUAL[language]}
     assert not any(found.values()), found
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", SCREENS)
-def test_nothing_covers_anything_at_any_size(person: Person, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    SCREENS[name](person)
-    found = {case: problems(person, monkeypatch, *case) for case in product(SIZES, SCALES)}
+def test_nothing_covers_anything_at_any_size(
+    person: Person, monkeypatch: pytest.MonkeyPatch, name: str, language: Language
+) -> None:
+    open_screen(person, name, language)
+    found = {case: problems(person, monkeypatch, case) for case in product(SIZES, SCALES)}
     assert not any(found.values()), found

@@ -194,6 +194,17 @@ def test_the_pupil_is_raced_on_the_grid_and_the_results_end_the_tour(person: Per
     assert person.app.context.settings.tour_part == 0, "Help starts it again"
 
 
+def test_the_lap_of_the_player_is_there_to_compare_the_pupil_with(person: Person) -> None:
+    tour = start(person)
+    play = drive_like(person, "champion")
+    while not play.live.tick.laps:
+        person.ticks(15)
+    assert tour.own_lap is not None
+    assert tour.own_lap.ticks == play.live.tick.laps[0].ticks
+    tour.skip_part()
+    assert tour.own_lap is not None, "it is remembered"
+
+
 @pytest.mark.slow
 def test_the_pupil_of_the_tour_is_trained_for_real(person: Person) -> None:
     tour = start(person, part=2)
@@ -201,6 +212,7 @@ def test_the_pupil_of_the_tour_is_trained_for_real(person: Person) -> None:
     person.press("return", "return")
     person.until(lambda: train.run.history.best_lap("track-01") is not None, "the first lap of the pupil")
     assert "Its fastest lap so far" in tour.text
+    assert "Yours" not in tour.text, "the first part was skipped"
     person.press("return")
     person.until(lambda: tour.part == 3, "the race")
     play = person.top(PlayScreen)

@@ -134,7 +134,7 @@ class NotingFrame(NotingSurface):
 
 
 class Letters(dict[str, bool]):
-    """Whether pygame's typeface has a letter."""
+    """Letters that were drawn, and True for those that pygame's typeface has."""
 
     def __missing__(self, letter: str) -> bool:
         pygame.freetype.init()

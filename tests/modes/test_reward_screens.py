@@ -1,5 +1,7 @@
 """The reward lab in the window: sliders, terms, the formula editor, ranking and warnings."""
 
+from dataclasses import replace
+
 import pygame
 import pytest
 
@@ -7,10 +9,15 @@ from racer_env.engine import Config
 from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.train.formula_screen import FormulaScreen, suggestions
 from racer_viewer.modes.train.reward_screen import RewardLabScreen
+from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import TrainSetupScreen
+from racer_viewer.render.plots.figures import content_of
 from racer_viewer.replays import save_replay
-from racer_viewer.training.config import preset
+from racer_viewer.training.config import load_run_config, preset
 from racer_viewer.training.reward_lab import CUTTER, STANDSTILL, main_warnings
+from racer_viewer.training.run_lock import running_learner
+from racer_viewer.training.run_monitor import RunMonitor
+from racer_viewer.ui.theme import ORDINARY
 from tests.modes.person import Person
 from tests.replays.replay_drives import ring_run
 
@@ -151,3 +158,28 @@ def test_suggestions_begin_with_words_that_begin_so() -> None:
     assert found[0] == "curvature"
     assert "heading_error" not in found
     assert len(suggestions("", 0)) > 50
+
+
+@pytest.mark.slow
+def test_two_rewards_are_compared_in_two_runs_with_the_same_seed(person: Person, lab: RewardLabScreen) -> None:
+    person.choose("Compare two rewards")
+    assert "both rewards are the same" in person.app.context.notice
+    person.choose("Add a term")
+    typed(person, "smooth")
+    person.press("tab")
+    typed(person, "-0.001 * abs(steer_change)")
+    person.press("return")
+    person.choose("Compare two rewards")
+    screen = person.until_top(TrainScreen)
+    (other,) = screen.compared_folders
+    person.until(lambda: screen.run.history.last_steps > 20_000, "the second run")
+    person.until(lambda: len(screen.compared[0].steps) > 2, "the first run")
+    first, second = load_run_config(other / "config.json"), screen.run.config
+    assert replace(first, name="", rewards=second.rewards) == replace(second, name="")
+    assert first.rewards.formulas == {}
+    assert second.rewards.formulas == {"smooth": "-0.001 * abs(steer_change)"}
+    person.until(lambda: "reward/smooth" in screen.run.history.values, "the metric of the term")
+    assert "smooth" in [name for name, _ in content_of("reward", [screen.run.history], ORDINARY).legend]
+    for folder in (other, screen.run.folder):
+        RunMonitor.attach(folder).stop(discard=True)
+    person.until(lambda: running_learner(other) is None and not screen.is_live, "the end of both runs")

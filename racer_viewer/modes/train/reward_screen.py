@@ -50,23 +50,32 @@ MIN_WIDTH = 220
 """Minimum width of the ranking at scale 1 [px]."""
 
 Accept = Callable[[Config], None]
+Compare = Callable[[Config, Config], None]
 
 
 class RewardLabScreen(Screen):
     """Weights and terms beside a ranking of good and bad drives, which follows every change.
 
     circuit: circuit of the drives. in_units: whether progress is paid per 1,000 units.
-    on_accept: receives the reward when the user takes it.
+    on_accept: receives the reward when the user takes it. accept: label of the button for that.
+    on_compare: receives the reward before and after the changes, to train with both; None offers no comparison.
     """
 
     def __init__(
-        self, app: AppContext, rewards: Config, circuit: str, in_units: bool, on_accept: Accept, accept: str = ""
+        self,
+        app: AppContext,
+        rewards: Config,
+        circuit: str,
+        in_units: bool,
+        on_accept: Accept,
+        accept: str = "",
+        on_compare: Compare | None = None,
     ) -> None:
         super().__init__(app, ListView(_("Reward lab"), draw_beside=self._draw_ranking, width=430, darkness=245))
         self.rewards, self._before = rewards, rewards
         """Reward as it is edited."""
         self._circuit, self._in_units, self._on_accept = circuit, in_units, on_accept
-        self._accept_label = accept or _("Use this reward")
+        self._accept_label, self._on_compare = accept or _("Use this reward"), on_compare
         self.drives: tuple[LabDrive, ...] = ()
         self.report = LabReport((), ())
         self._problem = ""
@@ -108,6 +117,14 @@ class RewardLabScreen(Screen):
         self.app.pop()
         self._on_accept(self.rewards)
 
+    def _compare(self) -> None:
+        """Train with the reward before and after the changes."""
+        if self._on_compare is None or self.rewards == self._before:
+            self.app.notify(_("Change something first: both rewards are the same"))
+            return
+        self.app.pop()
+        self._on_compare(self._before, self.rewards)
+
     def _load(self) -> tuple[LabDrive, ...]:
         """Simulate the reference drives and the user's newest replays on the circuit."""
         track = load_circuit(self._circuit)
@@ -146,6 +163,9 @@ class RewardLabScreen(Screen):
         if self.rewards.formulas:
             remove = Button(_("Remove the last term"), next(reversed(self.rewards.formulas)), on_press=self._remove)
             self.list.items.append(remove)
+        if self._on_compare is not None:
+            hint = _("Trains with the reward from before and with this one, same seed, and shows both together")
+            self.list.items.append(Button(_("Compare two rewards"), hint, on_press=self._compare))
         if self.rewards != Config():
             self.list.items.append(
                 Button(_("Default rewards"), _("The six components with their usual weights"), on_press=self._reset)

@@ -61,6 +61,23 @@ def open_training(
     open_safely(app, begin)
 
 
+def compare_rewards(app: AppContext, config: RunConfig, first: Config, second: Config) -> None:
+    """Start two runs that differ in their rewards only, and show the second compared with the first."""
+    runs = app.data / "runs"
+
+    def begin() -> TrainScreen:
+        other = RunMonitor.start(replace(config, rewards=first), runs)
+        try:
+            run = RunMonitor.start(replace(config, rewards=second), runs)
+        except BaseException:
+            other.close()
+            raise
+        other.detach()
+        return _screen_of(app, run, [other.folder], _ignore)
+
+    open_safely(app, begin)
+
+
 def open_run(app: AppContext, folder: Path, compared: Sequence[Path] = (), opened: Opened = _ignore) -> None:
     """Show a live or ended run, compared with the curves of other runs."""
     _open_in_background(
@@ -248,8 +265,27 @@ class TrainSetupScreen(Screen):
     def _open_rewards(self) -> None:
         config = self.config
         self.app.push(
-            RewardLabScreen(self.app, config.rewards, config.circuits[0], config.progress_in_units, self._take_rewards)
+            RewardLabScreen(
+                self.app,
+                config.rewards,
+                config.circuits[0],
+                config.progress_in_units,
+                self._take_rewards,
+                on_compare=self._compare_rewards,
+            )
         )
+
+    def _compare_rewards(self, first: Config, second: Config) -> None:
+        """Start a run with each reward and the same seed; show the second beside the first, which learns unseen."""
+        config = self.config
+
+        def start() -> None:
+            compare_rewards(self.app, replace(config, name=""), first, second)
+
+        if config.local_engine == "native":
+            start()
+        else:
+            with_part(self.app, SB3, start)
 
     def _take_rewards(self, rewards: Config) -> None:
         self._rewards = None if rewards == preset(*self._chosen_preset).rewards else rewards

@@ -18,7 +18,8 @@ from racer_env.engine.formulas import (
 from racer_env.engine.quantities import QUANTITIES
 from racer_env.engine.rewards import MAX_TERMS
 from racer_env.engine.terms import MAX_NAME_LENGTH
-from tests.documents import Document, table_rows
+from tests.documents import ROOT, Document, table_rows
+from tools.reward_lines import examples
 
 TEXT = Document("docs/rewards.md").text
 
@@ -35,7 +36,15 @@ def test_the_table_of_functions_is_that_of_the_engine() -> None:
 
 @pytest.mark.parametrize("content", re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL))
 def test_every_config_is_accepted(content: str) -> None:
-    assert parse_config(content).formulas
+    assert parse_config(content).to_json()["weights"]
+
+
+def test_there_are_six_examples_and_their_picture_is_drawn_from_them() -> None:
+    found = examples(TEXT)
+    assert len(found) == 6
+    assert len({*map(str, found.values())}) == 6
+    picture = (ROOT / "docs" / "rewards.svg").read_text(encoding="utf-8")
+    assert all(f">{name}</text>" in picture for name in found)
 
 
 def test_the_error_that_is_shown_is_the_error_that_is_raised() -> None:

@@ -14,6 +14,8 @@ Floats = NDArray[np.float64]
 
 UNKNOWN = -1.0
 """Circuit index of a lap whose circuit is not known."""
+REPLACED = -2.0
+"""Circuit index of a lap on a circuit that was exchanged for another one since."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class RunEvent:
 
     steps: total environment steps of all cars at the event.
     seconds: learning time since the start of the run, without pauses [s].
-    kind: "begin", "first gate", "first lap", "best", "checkpoint", "weights", "paused", "resumed", "problem" or "end".
+    kind: "begin", "first gate", "first lap", "best", "checkpoint", "weights", "circuit", "paused", "resumed",
+        "problem" or "end".
     """
 
     steps: int
@@ -43,7 +46,7 @@ class RunHistory:
     sectors: (k, 1 + SECTORS) steps and sector times [s] of laps.
     policies: (p,) steps of the logged policies.
     circuits: names of the run's circuits, each once; empty if not known.
-    lap_circuits, sector_circuits: (m,) and (k,) index into `circuits` of each row, or UNKNOWN.
+    lap_circuits, sector_circuits: (m,) and (k,) index into `circuits` of each row, UNKNOWN or REPLACED.
     damaged: number of lines of the log that cannot be read.
     """
 
@@ -84,9 +87,13 @@ class RunHistory:
         return {circuit: best for circuit, best in bests if best is not None}
 
     def _rows_on(self, circuit: str, rows: Floats, indices: Floats) -> Floats:
-        """Select the rows of one circuit; all rows if the run has one circuit or its circuits are not known."""
+        """Select the rows of one circuit; all rows if the run has one circuit or its circuits are not known.
+
+        Rows of a circuit that was exchanged since are left out.
+        """
         if len(self.circuits) < 2:
-            return rows
+            kept = indices != REPLACED
+            return rows if kept.all() else rows[kept]
         if circuit not in self.circuits:
             return rows[:0]
         selected: Floats = rows[indices == self.circuits.index(circuit)]

@@ -70,12 +70,10 @@ def load_circuit(name_or_path: str | Path | Circuit) -> Track:
     if isinstance(name_or_path, Circuit):
         return name_or_path.build()
     name = str(name_or_path)
-    if name in _bundled() or name.startswith(PREFIX):
-        return named_circuit(name)
-    if Path(name).is_file():
+    if is_circuit_file(name):
         status = Path(name).stat()
         return _track_of_file(name, status.st_mtime_ns, status.st_size)
-    if name.endswith(".json"):
+    if name.endswith(".json") and name not in _bundled() and not name.startswith(PREFIX):
         raise CircuitError(f"circuit file {name} does not exist")
     return named_circuit(name)
 
@@ -103,6 +101,19 @@ def build_named(name: str) -> Track:
         circuit = Circuit(random_name(name), points, description, id=name)
         return build_track(points, circuit.gates, circuit)
     raise CircuitError(f"unknown circuit {name!r}; {_suggestion(name)}")
+
+
+def is_circuit_file(name: str) -> bool:
+    """Return whether `load_circuit` reads a file for this name."""
+    return name not in _bundled() and not name.startswith(PREFIX) and Path(name).is_file()
+
+
+def parse_circuit(values: object) -> Circuit:
+    """Return the circuit of parsed JSON. Raises a CircuitError that names the wrong value."""
+    try:
+        return msgspec.convert(values, Circuit)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise CircuitError(f"not a circuit: {error}") from None
 
 
 def circuit_name(circuit_id: str) -> str:

@@ -215,6 +215,13 @@ class Simulation:
         self._plan_calls()
         return new
 
+    @property
+    def track_numbers(self) -> NDArray[np.int64]:
+        """Number of each track among those of the beginning; −1 for tracks that were exchanged for others."""
+        numbers = np.full(len(self.tracks), -1)
+        numbers[self._current] = np.arange(len(self._current))
+        return numbers
+
     def start_from(self, start: Start) -> None:
         """Set the ranges from which future starts are drawn."""
         self.start = start

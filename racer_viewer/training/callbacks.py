@@ -63,6 +63,9 @@ class MetricsCallback(Callback):
     def on_rollout_end(self) -> None:
         self._metrics.end_rollout(self.learner.logger)
 
+    def on_circuit_change(self, number: int, track: Track) -> None:
+        self._metrics.forget_laps()
+
 
 class RunLogCallback(Callback):
     """Writes laps, sector times, the first gate, the first lap and problems to the run log."""
@@ -158,7 +161,7 @@ class EvaluationCallback(Callback):
         is_discarded: Callable[[], bool],
     ) -> None:
         self._folder, self._log, self._is_discarded = folder, log, is_discarded
-        self._tracks = tracks[:EVALUATED_TRACKS]
+        self._tracks = list(tracks[:EVALUATED_TRACKS])
         self._evaluated_steps = 0
         self.latest: tuple[Evaluation, ...] = ()
         self.best: Path | None = None
@@ -176,6 +179,13 @@ class EvaluationCallback(Callback):
                 return
             self.best, self._best_score = best, score(self.latest)
             self._update_best_laps()
+
+    def on_circuit_change(self, number: int, track: Track) -> None:
+        """Evaluate on the new circuit from now on; the best policy so far was the best one on the circuit before."""
+        if number < len(self._tracks):
+            self._tracks[number] = track
+            self.latest, self.best, self._best_score = (), None, (len(self._tracks) + 1, 0.0)
+            self._best_laps.clear()
 
     def on_rollout_end(self) -> None:
         every = self.learner.config.evaluate_every
@@ -274,6 +284,9 @@ class ProgressCallback(Callback):
 
     def on_problem(self, text: str) -> None:
         self._report(text)
+
+    def on_circuit_change(self, number: int, track: Track) -> None:
+        self._best_lap = None
 
     def _report(self, note: str = "") -> None:
         self._reported = time.monotonic()

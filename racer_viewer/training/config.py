@@ -29,6 +29,10 @@ Engine = Literal["auto", "native", "sb3", "ray"]
 
 MAX_CONFIG_BYTES = 2**20
 """Maximum size of a config.json [bytes]."""
+CIRCUITS_FOLDER = "circuits"
+"""Folder of the circuits that a run keeps: copies of circuit files, and those it was changed to while it learned."""
+_KEPT = re.compile(rf"\./{CIRCUITS_FOLDER}/([0-9]{{1,6}}/)?[^/\\]{{1,200}}\.json")
+"""Names in a run's files of the circuits in that folder; the run may be moved."""
 STARTS: Mapping[Starts, Start] = {"line": Start(), "anywhere": ANYWHERE}
 PAID_UNITS = 1000.0
 """Distance [units] that earns the progress reward of one lap when `progress_in_units` is set."""
@@ -267,6 +271,20 @@ def parse_run_config(values: Mapping[str, Any], base: RunConfig | None = None) -
     return replace(base or RunConfig(), **checked)
 
 
+def kept_circuit(name: str, folder: Path) -> str:
+    """Return the name in a run's files of a circuit that the run keeps in its folder; other names stay."""
+    try:
+        kept = f"./{Path(name).relative_to(folder.absolute()).as_posix()}"
+    except ValueError:
+        return name
+    return kept if _KEPT.fullmatch(kept) else name
+
+
+def circuit_in_run(name: str, folder: Path) -> str:
+    """Return what `load_circuit` takes for a circuit that a run's files name; names of circuits elsewhere stay."""
+    return str(folder.absolute() / name[2:]) if _KEPT.fullmatch(name) else name
+
+
 def load_run_config(path: Path) -> RunConfig:
     """Read a run's config.json."""
     try:
@@ -281,7 +299,8 @@ def load_run_config(path: Path) -> RunConfig:
         raise ConfigError(f"{path} is not JSON: {error}") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected an object with the settings of a run")
-    return parse_run_config(values)
+    config = parse_run_config(values)
+    return replace(config, tracks=tuple(circuit_in_run(name, path.parent) for name in config.tracks))
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:

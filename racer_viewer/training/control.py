@@ -26,7 +26,7 @@ from racer_viewer.training.car_feed import CAR_FEED_FILE
 from racer_viewer.training.run_lock import LearnerAddress, RunLock, read_address
 
 WATCH, DETACH, PAUSE, RESUME, SAVE = "watch", "detach", "pause", "resume", "save"
-PACE, WEIGHTS, STOP, DISCARD, LEFT = "pace", "weights", "stop", "discard", "left"
+PACE, WEIGHTS, CIRCUIT, STOP, DISCARD, LEFT = "pace", "weights", "circuit", "stop", "discard", "left"
 """Values of a message's `do`. WATCH registers a connection as a viewer; PACE has `times`; WEIGHTS has `weights`, and
 `terms` if they change too. LEFT is queued by the server itself when the last viewer has left and the run continues."""
 
@@ -39,8 +39,8 @@ MAX_CONNECTIONS = 64
 """Maximum number of connections after their handshake. Each has a thread."""
 ACCEPT_RETRY_INTERVAL = 0.1
 """Time until the next `accept` after one that failed [s], as without free file descriptors."""
-MAX_MESSAGE_SIZE = 2**16
-"""Maximum size of a message [bytes]."""
+MAX_MESSAGE_SIZE = 2**18
+"""Maximum size of a message [bytes]; a circuit of 1,000 control points has up to 60 KiB."""
 CONNECTION_ERRORS = (OSError, EOFError, AuthenticationError, AssertionError, ValueError)
 """Errors of a connection or handshake; multiprocessing uses assertions to check the other side's messages."""
 

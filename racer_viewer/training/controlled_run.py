@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from racer_env.engine import CAR, TICKS_PER_SECOND
+from racer_env.engine import CAR, TICKS_PER_SECOND, Simulation, Track
+from racer_env.engine.circuits import parse_circuit
 from racer_env.errors import RacerError, os_reason
 from racer_viewer.run_history import SWARM_CAR, Floats, Swarm
 from racer_viewer.training.callbacks import ProgressHandler
 from racer_viewer.training.car_feed import CarFeedWriter
 from racer_viewer.training.control import (
+    CIRCUIT,
     DISCARD,
     LEFT,
     PACE,
@@ -41,6 +43,8 @@ REWARD_WINDOW = 2.0 * TICKS_PER_SECOND
 WIDEN_RATE, NARROW_RATE = 0.05, 0.001
 """Share by which the reward range follows a value outside of it, and inside of it, per written frame."""
 MIN_REWARD_RANGE = 1e-6
+NO_TRACK = -1
+"""Number in the feed of a track that was exchanged for another one."""
 CONTROL_POLL_INTERVAL = 0.1
 """Maximum wait for a command [s] before signals and viewers are checked again."""
 MAX_LAG = 0.1
@@ -108,8 +112,8 @@ class CarFeedCallback(Callback):
         self._run, self._is_watched, self._on_problem = run, is_watched, on_problem
         self._scale = RewardScale()
         tracks = run.config.tracks
-        self._track_numbers = np.array([tracks.index(name) for name in tracks])
-        """Index of the first track with the same circuit, by track index."""
+        self._first_with_circuit = np.array([tracks.index(name) for name in tracks])
+        """Index in the config of the first track with the same circuit, by index in the config."""
         self._writer: CarFeedWriter | None = None
         self._written = 0.0
 
@@ -128,7 +132,17 @@ class CarFeedCallback(Callback):
         self._columns = [(self._rows[name], state[name]) for name in _COPIED]
         """Pairs of a feed column and the simulation column it is copied from."""
         self._tracks = state["track"]
+        self._number_tracks(simulation)
         self._write()
+
+    def on_circuit_change(self, number: int, track: Track) -> None:
+        if self.learner.simulation is not None:
+            self._number_tracks(self.learner.simulation)
+
+    def _number_tracks(self, simulation: Simulation) -> None:
+        """Set the number of each track in the feed; cars on a circuit that was exchanged are on none of the run's."""
+        numbers = simulation.track_numbers
+        self._track_numbers = np.where(numbers >= 0, self._first_with_circuit[numbers], NO_TRACK)
 
     def on_step(self, stats: DrivingStats) -> bool:
         if self._writer is None:
@@ -174,6 +188,7 @@ class ControlCallback(Callback):
             RESUME: self._resume,
             SAVE: lambda message: self._run.save_now(),
             PACE: lambda message: self._set_pace(message["times"]),
+            CIRCUIT: lambda message: self._run.set_circuit(parse_circuit(message["circuit"]), int(message["number"])),
             WEIGHTS: lambda message: self._run.change_rewards(message["weights"], message.get("terms")),
             STOP: lambda message: self._run.stop(),
             DISCARD: lambda message: self._run.discard(),

@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from racer_env.engine import Config, Simulation
+from racer_env.engine import Config, Simulation, Track
 from racer_env.errors import RacerError
 from racer_viewer.training.config import RunConfig
 from racer_viewer.training.metrics import DrivingStats, MetricsLogger
@@ -67,6 +67,9 @@ class Callback:
     def on_training_end(self) -> None:
         """Called once, after the last update, unless learning failed."""
 
+    def on_circuit_change(self, number: int, track: Track) -> None:
+        """Called after a circuit of the run was exchanged. number: its index in `learner.config.circuits`."""
+
     def on_note(self, text: str) -> None:
         """Called when something happened that the user should know; empty after an evaluation without a new best."""
 
@@ -108,6 +111,10 @@ class CallbackList(Callback):
         for each in self._callbacks:
             each.on_training_end()
 
+    def on_circuit_change(self, number: int, track: Track) -> None:
+        for each in self._callbacks:
+            each.on_circuit_change(number, track)
+
     def on_note(self, text: str) -> None:
         for each in self._callbacks:
             each.on_note(text)
@@ -120,7 +127,7 @@ class CallbackList(Callback):
 class Learner(ABC):
     """Engine that trains a policy. It is created untrained; `close` releases its cars and processes.
 
-    config: settings of the run; only its rewards change while the learner learns.
+    config: settings of the run; only its rewards and circuits change while the learner learns.
     ticks_per_second: speed that a callback keeps by waiting; a learner that drives many ticks between two calls of
         `on_step` drives fewer if it is low.
     """
@@ -185,6 +192,19 @@ class Learner(ABC):
             raise RacerError("rewards cannot be changed while the cars are on a bridge or on Ray")
         self.simulation.configure(rewards)
         self.config = replace(self.config, rewards=rewards)
+
+    def set_circuit(self, before: str, name: str, track: Track) -> None:
+        """Let the cars of a circuit start their next episodes on another one.
+
+        before, name: names of both in `config.tracks`.
+        """
+        if self.simulation is None:
+            raise RacerError("the circuit cannot be changed while the cars are on a bridge or on Ray")
+        for number, each in enumerate(self.config.tracks):
+            if each == before:
+                self.simulation.exchange_track(number, track)
+        tracks = tuple(name if each == before else each for each in self.config.tracks)
+        self.config = replace(self.config, tracks=tracks)
 
 
 LearnerFactory = Callable[[RunConfig], Learner]

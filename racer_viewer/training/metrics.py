@@ -207,6 +207,11 @@ class DrivingMetrics:
             self.laps += len(stats.laps)
             self.best_lap = min([*stats.laps, self.best_lap or math.inf])
 
+    def forget_laps(self) -> None:
+        """Forget the lap times so far: they are of a circuit that was exchanged for another one."""
+        self.best_lap = None
+        self._rollout.laps.clear()
+
     def end_rollout(self, logger: MetricsLogger) -> None:
         """Record the metrics of the rollout."""
         rollout, self._rollout, record = self._rollout, DrivingStats(), logger.record

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from racer_env.engine import Config, circuit_name, load_circuit, parse_config
+import numpy as np
+
+from racer_env.engine import Circuit, Config, circuit_name, load_circuit, parse_config
 from racer_env.errors import RacerError, os_reason
 from racer_viewer.optional import SB3
 from racer_viewer.training.callbacks import (
@@ -20,7 +22,7 @@ from racer_viewer.training.callbacks import (
     ProgressHandler,
     RunLogCallback,
 )
-from racer_viewer.training.config import RunConfig, load_run_config
+from racer_viewer.training.config import RunConfig, kept_circuit, load_run_config
 from racer_viewer.training.learner import Callback, CallbackList, Learner, LearnerError, LearnerFactory
 from racer_viewer.training.metrics import DrivingMetrics
 from racer_viewer.training.policy_log import PolicyLog
@@ -32,7 +34,9 @@ from racer_viewer.training.run_folder import (
     find_checkpoint,
     folder_of,
     free_name,
+    keep_circuits,
     latest_model,
+    store_circuit,
     write_config,
 )
 from racer_viewer.training.run_log import RunLog
@@ -89,6 +93,7 @@ class Run:
         self._stopped = self._discarded = False
         self._learner: Learner | None = None
         self._checkpoints: CheckpointCallback | None = None
+        self._callbacks = CallbackList([])
 
     @classmethod
     def in_folder(cls, where: Path, make_learner: LearnerFactory | None = None) -> Run:
@@ -132,6 +137,7 @@ class Run:
         callbacks: called in every tick, after its metrics were recorded.
         on_problem: receives problems that cannot be written to the run log.
         """
+        self.config = keep_circuits(self.config, self.folder)
         with closing(self._make_learner(self.config)) as learner:
             self._learner = learner
             steps = self._load(learner)
@@ -166,10 +172,37 @@ class Run:
         self.config = replace(self.config, rewards=rewards)
         steps = self._learner.steps
         self.log.event("weights", describe_change(before, rewards), steps, rewards=rewards.to_json())
+        self._write_config(steps)
+
+    def set_circuit(self, circuit: Circuit, number: int = 0) -> None:
+        """Let the cars of a circuit start their next episodes on another one. Only from within `learn`.
+
+        number: index of the circuit in `config.circuits`. Raises CircuitError if the other one cannot be driven.
+        """
+        assert self._learner is not None
+        if not 0 <= number < len(self.tracks):
+            raise RacerError(f"the run has no circuit number {number}")
+        track, before = circuit.build(), self.tracks[number]
+        assert track.tables, "tables are built here, before anything is changed"
+        if len(track.gates) == len(before.gates) and np.array_equal(track.control_points, before.control_points):
+            return
+        name = store_circuit(circuit, self.folder)
+        self._learner.set_circuit(self.config.circuits[number], name, track)
+        self.config = replace(self.config, tracks=self._learner.config.tracks)
+        self.tracks[number] = track
+        self._callbacks.on_circuit_change(number, track)
+        steps = self._learner.steps
+        self.log.circuit(f"{circuit.name}: {track.length:.0f} units", steps, self._logged_circuits(), number)
+        self._write_config(steps)
+
+    def _write_config(self, steps: int) -> None:
         try:
             write_config(self.config, self.folder)
         except OSError as error:
             self.log.event("problem", f"could not write {CONFIG_FILE}: {os_reason(error)}", steps)
+
+    def _logged_circuits(self) -> list[str]:
+        return [kept_circuit(name, self.folder) for name in self.config.circuits]
 
     def _load(self, learner: Learner) -> int:
         """Load the checkpoint or the model to start from; return the number of steps learned before."""
@@ -187,7 +220,7 @@ class Run:
         """Learn with all callbacks; return the best model."""
         evaluation = EvaluationCallback(self.folder, self.tracks, self.log, lambda: self._discarded)
         self._checkpoints = CheckpointCallback(self.folder, self.log)
-        group = CallbackList(
+        self._callbacks = group = CallbackList(
             [
                 MetricsCallback(self.metrics),
                 RunLogCallback(self.log),
@@ -224,7 +257,7 @@ class Run:
         engine = ENGINES.get(config.engine, type(self._learner).__name__)
         text = f"Started: {config.algo.upper()} on {where}, {config.num_cars} cars, {engine}"
         text = text if not steps else f"Resumed at {steps:,} steps"
-        self.log.event("begin", text, steps, circuits=config.circuits)
+        self.log.event("begin", text, steps, circuits=self._logged_circuits())
 
 
 def describe_change(before: Config, after: Config) -> str:

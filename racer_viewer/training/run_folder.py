@@ -10,13 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from racer_env.engine import Circuit
+from racer_env.engine.circuits import is_circuit_file, read_circuit
 from racer_env.errors import RacerError, os_reason, suggestion
 from racer_viewer.agents import AgentError, find_stats
 from racer_viewer.agents.archive import Archive, read_file
 from racer_viewer.agents.load import DESCRIPTION
 from racer_viewer.agents.sb3_model import MAX_DESCRIPTION_BYTES, parse_fields, steps_in
-from racer_viewer.paths import atomic_write
-from racer_viewer.training.config import Engine, RunConfig, load_run_config
+from racer_viewer.circuits.library import write_circuit
+from racer_viewer.paths import MAX_STEM_LENGTH, atomic_write, free_path
+from racer_viewer.training.config import CIRCUITS_FOLDER, Engine, RunConfig, kept_circuit, load_run_config
 
 CONFIG_FILE = "config.json"
 LEARNER_LOG_FILE = "learner.log"
@@ -155,8 +158,37 @@ def check_name_is_free(name: str, runs: Path) -> None:
         raise RacerError(f"run {name} exists already: choose another --name, or continue it with --resume {name}")
 
 
+def keep_circuits(config: RunConfig, folder: Path) -> RunConfig:
+    """Copy the circuit files of a config to the folder of its run; return the config with the copies.
+
+    The run keeps its circuits when they are edited, renamed or deleted elsewhere.
+    """
+    kept: dict[str, str] = {}
+    for name in config.circuits:
+        if is_circuit_file(name) and kept_circuit(name, folder) == name:
+            path = free_path(folder / CIRCUITS_FOLDER / f"{Path(name).stem}.json")
+            write_circuit(read_circuit(Path(name)), path)
+            kept[name] = str(path.absolute())
+    return replace(config, tracks=tuple(kept.get(name, name) for name in config.tracks))
+
+
+def store_circuit(circuit: Circuit, folder: Path) -> str:
+    """Write a circuit that a run is changed to into its folder; return its name for `load_circuit`.
+
+    Each version has a folder of its own: the name of the file is the id of the circuit.
+    """
+    stem = re.sub(r"[^\w-]+", "-", circuit.id)[:MAX_STEM_LENGTH].strip("-") or "circuit"
+    number, versions = 1, folder / CIRCUITS_FOLDER
+    while (versions / str(number)).exists():
+        number += 1
+    path = versions / str(number) / f"{stem}.json"
+    write_circuit(circuit, path)
+    return str(path.absolute())
+
+
 def write_config(config: RunConfig, folder: Path) -> None:
     """Write a run's config.json."""
+    config = replace(config, tracks=tuple(kept_circuit(name, folder) for name in config.tracks))
     with atomic_write(folder / CONFIG_FILE) as temporary:
         temporary.write_text(config.to_json(), encoding="utf-8")
 

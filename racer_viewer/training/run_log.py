@@ -53,6 +53,14 @@ class RunLog:
         self.known.add(kind)
         self._write({"what": EVENT, **self._when(steps), "kind": kind, "text": text, **more})
 
+    def circuit(self, text: str, steps: int, circuits: Sequence[str], replaced: int) -> None:
+        """Log that a circuit was exchanged, after all laps on the one before.
+
+        circuits: names of all circuits now. replaced: index of the new one.
+        """
+        self._write_laps()
+        self.event("circuit", text, steps, circuits=list(circuits), replaced=replaced)
+
     def update(self, values: Mapping[str, float], steps: int) -> None:
         """Log the metrics of a policy update, and the learning speed since the previous one."""
         values = {name: value for name, value in values.items() if math.isfinite(value)}

@@ -12,8 +12,9 @@ import numpy as np
 from racer_env.engine import parse_config
 from racer_env.errors import ConfigError
 from racer_viewer.paths import open_regular
-from racer_viewer.run_history import UNKNOWN, Floats, RunEvent, RunHistory
+from racer_viewer.run_history import REPLACED, UNKNOWN, Floats, RunEvent, RunHistory
 from racer_viewer.timing import SECTORS
+from racer_viewer.training.config import circuit_in_run
 
 RUN_LOG_FILE = "live.jsonl"
 """Append-only event log of a run: one JSON object per line, whose key `what` is one of the kinds below."""
@@ -24,8 +25,8 @@ UPDATE, LAPS, EVENT, NETWORK, POLICY = "update", "laps", "event", "network", "po
 update: `steps`, `seconds`, and `values`, the metrics of one policy update by name.
 laps: `laps`, rows of steps and lap time [s]; `sectors`, rows of steps and sector times [s], null if a sector is
     incomplete. The last number of a row is the index of its circuit, if known.
-event: `steps`, `seconds`, `kind` and `text`; "begin" also has the names of the `circuits`, "end" has an `outcome`,
-    "weights" has the whole ai-config as `rewards`.
+event: `steps`, `seconds`, `kind` and `text`; "begin" also has the names of the `circuits`, "circuit" too, and the index
+    of the one that was `replaced`; "end" has an `outcome`, "weights" has the whole ai-config as `rewards`.
 network: layout of the policy records that follow; see `policy_log.PolicyLayout`.
 policy: `steps`, and the `offset` of its record in the policy file.
 """
@@ -48,7 +49,8 @@ MAX_LAPS = 2**20
 """Maximum number of laps, and of rows of sector times, which take 24 and 40 MiB, and twice as much while they grow; a
 run of 500 million steps has as many."""
 MAX_EVENTS, MAX_STARTS = 20_000, 1000
-"""Maximum number of events, and of starts and resumptions, each of which looks through all events."""
+"""Maximum number of events; and of starts and resumptions, each of which looks through all events, and of exchanged
+circuits, each of which looks through all laps."""
 MAX_POLICIES = 2**18
 """Maximum number of policies, which take 35 MiB; the policy file of a run has room for as many of 256 bytes each."""
 MAX_TEXT_LENGTH = 500
@@ -86,6 +88,7 @@ class EventEntry(msgspec.Struct, tag_field="what", tag=EVENT):
     kind: Name
     text: str
     circuits: Annotated[list[str], msgspec.Meta(max_length=4096)] | None = None
+    replaced: Annotated[int, msgspec.Meta(ge=0, le=4096)] = 0
     outcome: Name = ""
     rewards: dict[str, Any] | None = None
 
@@ -142,6 +145,13 @@ class GrowingRows:
         if count < self.count:
             self._rows, self.count, self._published = self._rows[:count].copy(), count, 0
 
+    def replace(self, values: Sequence[float], new: float) -> None:
+        """Replace some values wherever they are."""
+        changed = np.isin(self.view, values)
+        if changed.any():
+            self._rows, self._published = self._rows.copy(), 0
+            self.view[changed] = new
+
     def replace_last(self, row: Sequence[float] | float) -> None:
         if self._published == self.count:
             self._rows, self._published = self._rows.copy(), 0
@@ -163,6 +173,7 @@ class RunLogReader:
     starts: number of times the run was started or resumed.
     paused: last known pause state.
     outcome: FINISHED or STOPPED once the run has ended, else "".
+    exchanges: number of times a circuit was exchanged.
     rewards: ai-config of the last change of reward weights since the last start.
     policies: (layout, steps, offset) of each logged policy.
     """
@@ -171,7 +182,7 @@ class RunLogReader:
         self.folder, self._path, self._position, self._rest = folder, folder / RUN_LOG_FILE, 0, b""
         self._damaged = 0
         self._reported: set[str] = set()
-        self.starts, self.paused, self.outcome = 0, False, ""
+        self.starts, self.exchanges, self.paused, self.outcome = 0, 0, False, ""
         self.rewards: Mapping[str, Any] | None = None
         self.policies: list[tuple[Mapping[str, Any], int, int]] = []
         self._layout: Mapping[str, Any] = {}
@@ -287,6 +298,8 @@ class RunLogReader:
             self._read_start(entry, event.steps)
         elif event.kind in ("paused", "resumed"):
             self.paused = event.kind == "paused"
+        elif event.kind == "circuit":
+            self._read_exchange(entry)
         elif event.kind == "weights":
             parse_config(entry.rewards)
             self.rewards = entry.rewards
@@ -301,8 +314,18 @@ class RunLogReader:
         self.starts += 1
         self.paused, self.outcome, self.rewards = False, "", None
         if entry.circuits is not None:
-            self._circuits = tuple(entry.circuits)
+            self._circuits = tuple(circuit_in_run(name, self.folder) for name in entry.circuits)
         self._discard_after(steps)
+
+    def _read_exchange(self, entry: EventEntry) -> None:
+        """Apply the exchange of a circuit: laps on the one before no longer count."""
+        if self.exchanges >= MAX_STARTS or entry.circuits is None or entry.replaced >= len(entry.circuits):
+            raise ValueError("a circuit was exchanged for none, or too often")
+        self.exchanges += 1
+        self._circuits = tuple(circuit_in_run(name, self.folder) for name in entry.circuits)
+        gone = (entry.replaced, UNKNOWN) if len(self._circuits) == 1 else (entry.replaced,)
+        for circuits in (self._lap_circuits, self._sector_circuits):
+            circuits.replace(gone, REPLACED)
 
     def _discard_after(self, steps: int) -> None:
         """Drop everything after the checkpoint that the run resumed from."""

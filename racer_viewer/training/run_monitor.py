@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from racer_env.engine import parse_config
-from racer_env.errors import RacerError, in_one_line
+import msgspec
+
+from racer_env.engine import Circuit, parse_config
+from racer_env.errors import CircuitError, RacerError, in_one_line
 from racer_viewer.agents import Agent, AgentError
 from racer_viewer.paths import open_regular
 from racer_viewer.run_history import RunEvent, RunHistory, Swarm
@@ -30,10 +33,12 @@ from racer_viewer.training.run_folder import (
     check_name_is_free,
     folder_of,
     free_name,
+    keep_circuits,
     latest_model,
     remove_run,
     resumed_config,
     steps_of,
+    store_circuit,
     write_config,
 )
 from racer_viewer.training.run_lock import check_not_running, running_learner
@@ -41,6 +46,8 @@ from racer_viewer.training.run_log_reader import FINISHED, SPEED, RunLogReader
 
 USAGE_ERROR = 2
 """Exit code of a learner that has printed what was wrong."""
+MAX_COMMAND_SIZE = 1000
+"""Maximum size of a command beside the circuit in it [bytes]."""
 CLOSE_TIMEOUT = 2.0
 """Time that a closing window waits for its last command to be sent [s]."""
 
@@ -164,6 +171,7 @@ class RunMonitor:
         self._starts_before = reader.starts if learner or reader.outcome else max(0, reader.starts - 1)
         """Number of starts in the log before this learner."""
         self._rewards: Mapping[str, Any] | None = None
+        self._exchanges = reader.exchanges
         self._pace: float | None = None
         self._client, self._cars = ControlClient(self.folder), CarFeedMonitor(self.folder)
         self._ended_as: RunState | None = None
@@ -177,13 +185,22 @@ class RunMonitor:
             self._thread.start()
 
     @classmethod
-    def start(cls, config: RunConfig, runs: Path, prepared: LearnerProcess | None = None) -> RunMonitor:
-        """Start a run in a new folder, named by the config or by a free name. prepared: see `start_learner`."""
+    def start(
+        cls, config: RunConfig, runs: Path, prepared: LearnerProcess | None = None, circuit: Circuit | None = None
+    ) -> RunMonitor:
+        """Start a run in a new folder, named by the config or by a free name.
+
+        prepared: see `start_learner`. circuit: circuit to train on instead of those of the config; it need not be saved
+        anywhere.
+        """
         if config.name:
             check_name_is_free(config.name, runs)
         config = config if config.name else replace(config, name=free_name(config, runs))
         folder = runs / config.name
         folder.mkdir(parents=True)
+        if circuit is not None:
+            config = replace(config, tracks=(store_circuit(circuit, folder),))
+        config = keep_circuits(config, folder)
         write_config(config, folder)
         return cls(config, RunLogReader(folder), start_learner(folder, prepared), is_new=True)
 
@@ -302,6 +319,17 @@ class RunMonitor:
         changed = {} if terms is None else {"terms": dict(terms)}
         self._client.send_command(control.WEIGHTS, weights=dict(weights), **changed)
 
+    def set_circuit(self, circuit: Circuit, number: int = 0) -> None:
+        """Let the cars of a circuit start their next episodes on another one.
+
+        number: index of the circuit in `config.circuits`. A circuit that cannot be driven changes nothing, and becomes
+        a problem in the log. Raises CircuitError if it is too large to be sent.
+        """
+        values = msgspec.to_builtins(circuit)
+        if len(json.dumps(values)) > control.MAX_MESSAGE_SIZE - MAX_COMMAND_SIZE:
+            raise CircuitError(f"{circuit.name} has too many control points for a run: delete some")
+        self._client.send_command(control.CIRCUIT, circuit=values, number=number)
+
     def stop(self, discard: bool = False) -> None:
         """End the run and save its model, or with `discard` remove its folder, also after the run has ended."""
         with self._ending:
@@ -352,7 +380,7 @@ class RunMonitor:
         ended = self._has_ended()
         while self._reader.advance():
             pass
-        self._update_weights()
+        self._update_config()
         if ended:
             self._finish()
             return True
@@ -381,8 +409,13 @@ class RunMonitor:
             if "pace" in message:
                 self._pace = message["pace"]
 
-    def _update_weights(self) -> None:
-        rewards = self._reader.rewards
+    def _update_config(self) -> None:
+        """Take over the rewards and circuits that the run was changed to."""
+        rewards, reader = self._reader.rewards, self._reader
+        if reader.exchanges != self._exchanges and len(reader.history.circuits) == len(self.config.circuits):
+            self._exchanges, before = reader.exchanges, self.config.circuits
+            names = dict(zip(before, reader.history.circuits, strict=True))
+            self.config = replace(self.config, tracks=tuple(names[name] for name in self.config.tracks))
         if rewards is not None and rewards is not self._rewards:
             self._rewards = rewards
             self.config = replace(self.config, rewards=parse_config(rewards))

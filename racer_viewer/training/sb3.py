@@ -21,7 +21,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from racer_env.bridge.interface import component_keys
-from racer_env.engine import Config, Simulation, load_circuit
+from racer_env.engine import Config, Simulation, Track, load_circuit
 from racer_env.engine.rewards import PROGRESS
 from racer_env.errors import RacerError
 from racer_env.vector import RacerVectorEnv
@@ -137,7 +137,9 @@ class _LearnerCallback(BaseCallback):
         self._callback.on_rollout_start()
 
     def _on_step(self) -> bool:
-        return self._callback.on_step(self._laps.step(self._cars.last_step))
+        go_on = self._callback.on_step(self._laps.step(self._cars.last_step))
+        self._laps.update_tracks()
+        return go_on
 
     def _on_rollout_end(self) -> None:
         self._callback.on_rollout_end()
@@ -223,6 +225,7 @@ class ProgressInUnits(VecEnvWrapper):
         super().__init__(venv)
         self._cars = venv
         self._scales = np.array([load_circuit(name).length for name in tracks]) / PAID_UNITS
+        self._tracks: tuple[Track, ...] = ()
         self._car_scales = self._scales[:1]
         """Scale of each car, or a single one for all cars."""
 
@@ -240,8 +243,11 @@ class ProgressInUnits(VecEnvWrapper):
 
     def _update_scales(self) -> None:
         """Set the scale of each car's current track; a bridge does not report it and allows one circuit only."""
+        simulation = simulation_of(self._cars)
+        if simulation is not None and simulation.tracks is not self._tracks:
+            self._tracks = simulation.tracks
+            self._scales = np.array([track.length for track in self._tracks]) / PAID_UNITS
         if len(self._scales) > 1:
-            simulation = simulation_of(self._cars)
             if simulation is None:
                 raise RacerError("progress_in_units with several circuits does not work on a bridge: use one circuit")
             self._car_scales = self._scales[simulation.cars.track]

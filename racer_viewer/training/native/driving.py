@@ -16,7 +16,7 @@ from racer_env.engine.compiled import Compiled, part
 from racer_env.engine.rewards import COMPONENT_CAPACITY
 from racer_viewer.timing import SECTORS
 from racer_viewer.training.config import RunConfig
-from racer_viewer.training.lap_tracker import UNKNOWN, sectors_by_gate
+from racer_viewer.training.lap_tracker import GONE, UNKNOWN, circuits_by_track, sectors_by_gate
 from racer_viewer.training.metrics import NO_GATE, STUCK_SPEED, DrivingStats, stuck_ticks
 
 Doubles = NDArray[np.float64]
@@ -29,8 +29,8 @@ LAP, SECTOR, EPISODE, FAILURE, TICK = range(5)
 class DrivingTables(NamedTuple):
     """Statistics as the compiled call reads and writes them.
 
-    sector_at: sector by track and gate. circuits: circuit index by track. first_entry: tick at which a new episode has
-    entered its sector, or UNKNOWN. gate_counts, stuck_after: gates and `stuck_ticks` by track.
+    sector_at: sector by track and gate. circuits: circuit index by track, or GONE. gate_counts, stuck_after: gates and
+    `stuck_ticks` by track. first_entry: tick at which a new episode has entered its sector, or UNKNOWN.
     gate, since_gate, stuck, sector, entered, times, episode_reward: current episode of each car.
     counters: see `LAP` and following. distance: laps driven, an array of one. components: sums of rewards.
     car_rewards, car_episodes: reward and number of ended episodes of each car.
@@ -39,9 +39,9 @@ class DrivingTables(NamedTuple):
 
     sector_at: Integers
     circuits: Integers
-    first_entry: int
     gate_counts: Doubles
     stuck_after: Integers
+    first_entry: int
     gate: Integers
     since_gate: Integers
     stuck: Integers
@@ -63,14 +63,11 @@ class DrivingLog:
     """Statistics since the last `take`. ticks: maximum number of ticks between two calls of `take`."""
 
     def __init__(self, config: RunConfig, simulation: Simulation, ticks: int) -> None:
-        tracks, cars, capacity = simulation.tracks, simulation.num_cars, ticks * simulation.num_cars
-        gates = max(len(track.gates) for track in tracks)
+        cars, capacity = simulation.num_cars, ticks * simulation.num_cars
+        self._circuits = np.array([config.circuits.index(name) for name in config.tracks])
         self.tables = DrivingTables(
-            sector_at=np.stack([sectors_by_gate(len(track.gates), gates) for track in tracks]),
-            circuits=np.array([config.circuits.index(name) for name in config.tracks]),
+            *self._by_track(simulation),
             first_entry=0 if config.starts == "line" else UNKNOWN,
-            gate_counts=np.array([float(len(track.gates)) for track in tracks]),
-            stuck_after=np.array([stuck_ticks(track) for track in tracks], np.int64),
             gate=np.full(cars, NO_GATE, np.int64),
             since_gate=np.zeros(cars, np.int64),
             stuck=np.zeros(cars, np.int64),
@@ -90,18 +87,37 @@ class DrivingLog:
         self.tables.sector[...] = self.tables.sector_at[simulation.cars.track, simulation.cars.checkpoint]
         self.tables.entered[...] = self.tables.first_entry
 
+    def set_tracks(self, simulation: Simulation) -> None:
+        """Continue after tracks were exchanged; laps on those before are not counted any more."""
+        sector_at, circuits, gate_counts, stuck_after = self._by_track(simulation)
+        self.tables = self.tables._replace(
+            sector_at=sector_at, circuits=circuits, gate_counts=gate_counts, stuck_after=stuck_after
+        )
+
+    def _by_track(self, simulation: Simulation) -> tuple[Integers, Integers, Doubles, Integers]:
+        """Return the tables by track."""
+        tracks = simulation.tracks
+        gates = max(len(track.gates) for track in tracks)
+        return (
+            np.stack([sectors_by_gate(len(track.gates), gates) for track in tracks]),
+            circuits_by_track(self._circuits, simulation),
+            np.array([float(len(track.gates)) for track in tracks]),
+            np.array([stuck_ticks(track) for track in tracks], np.int64),
+        )
+
     def take(self) -> DrivingStats:
         """Return the statistics and begin anew; episodes go on."""
         tables = self.tables
         laps, sectors, ended, failures, ticks = tables.counters.tolist()
-        episodes = tables.episodes[:ended]
+        episodes, timed, split = tables.episodes[:ended], tables.laps[:laps], tables.sectors[:sectors]
+        timed, split = timed[timed[:, 1] != GONE], split[split[:, SECTORS] != GONE]
         stats = DrivingStats(
             steps=ticks * len(tables.gate),
             components=tables.components.copy(),
-            laps=tables.laps[:laps, 0].tolist(),
-            lap_circuits=tables.laps[:laps, 1].astype(np.int64).tolist(),
-            sectors=tables.sectors[:sectors, :SECTORS].tolist(),
-            sector_circuits=tables.sectors[:sectors, SECTORS].astype(np.int64).tolist(),
+            laps=timed[:, 0].tolist(),
+            lap_circuits=timed[:, 1].astype(np.int64).tolist(),
+            sectors=split[:, :SECTORS].tolist(),
+            sector_circuits=split[:, SECTORS].astype(np.int64).tolist(),
             returns=episodes[:, 0].tolist(),
             lengths=episodes[:, 1].astype(np.int64).tolist(),
             distance=float(tables.distance[0]),

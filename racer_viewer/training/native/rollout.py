@@ -152,8 +152,8 @@ class RolloutCollector:
             parameters.flat, np.array(layers), RELU[config.activation], np.ones(ACTION_SIZE, np.float32),
             ACTION_LOW, ACTION_HIGH, np.zeros((2, -(-config.num_cars // 4) * 4, max(layers)), np.float32),
         )  # fmt: skip
-        lengths = np.array([track.length for track in simulation.tracks])
-        self._progress_scale = lengths / PAID_UNITS if config.progress_in_units else np.ones_like(lengths)
+        self._in_units = config.progress_in_units
+        self._prepare_tracks()
         self._row = np.zeros(1, np.int64)
         fleet = simulation.fleet()
         start, self._run = _bind(*self._arguments(), 0, 0)
@@ -167,8 +167,17 @@ class RolloutCollector:
         tables.final_count[0] = 0
         np.exp(self._parameters.log_std, out=self._policy.deviation)
 
+    def _prepare_tracks(self) -> None:
+        """Set the values that depend on the tracks, which may be exchanged between two calls of `run`."""
+        self._tracks = self._simulation.tracks
+        lengths = np.array([track.length for track in self._tracks])
+        self._progress_scale = lengths / PAID_UNITS if self._in_units else np.ones_like(lengths)
+
     def run(self, first: int, last: int) -> bool:
         """Drive from one tick of the rollout to another; return False if an action is not finite."""
+        if self._simulation.tracks is not self._tracks:
+            self._prepare_tracks()
+            self.driving.set_tracks(self._simulation)
         return bool(self._run(*self._arguments(), first, last))
 
     def _arguments(self) -> tuple[Any, ...]:

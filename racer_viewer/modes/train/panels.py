@@ -75,7 +75,7 @@ def gaps(panes: dict[TrainLayout, pygame.Rect], area: pygame.Rect) -> list[pygam
     return [upright, pygame.Rect(upper.x, upper.bottom, upper.width, panes[TrainLayout.CURVES].y - upper.bottom)]
 
 
-MARKED = {"first lap": mark("first lap"), "best": "", "weights": mark("weights")}
+MARKED = {"first lap": mark("first lap"), "best": "", "weights": mark("weights"), "circuit": mark("circuit")}
 """Kinds of events that are marked on the timeline, with their labels."""
 
 

@@ -198,9 +198,9 @@ def draw_areas(
     del pixels
 
 
-IMPORTANCE = ("problem", "weights", "first lap", "best", "checkpoint", "first gate")
+IMPORTANCE = ("problem", "weights", "circuit", "first lap", "best", "checkpoint", "first gate")
 """Event kinds that have a flag; if space is short, the first ones win."""
-EVERYWHERE = ("problem", "weights")
+EVERYWHERE = ("problem", "weights", "circuit")
 """Event kinds that are shown in every chart, because they affect everything after them."""
 LANE = 10
 """Height of the flags above the frame at scale 1 [px]."""
@@ -251,5 +251,8 @@ def _draw_flag(surface: pygame.Surface, kind: str, colour: Colour, x: int, botto
 
 
 def colour_of(mark: ChartMark, palette: Palette) -> Colour:
-    kinds = {"problem": palette.bad, "weights": palette.accent, "best": palette.good, "checkpoint": palette.faint}
+    kinds = {
+        "problem": palette.bad, "weights": palette.accent, "circuit": palette.player, "best": palette.good,
+        "checkpoint": palette.faint,
+    }  # fmt: skip
     return mark.colour or kinds.get(mark.kind, palette.text)

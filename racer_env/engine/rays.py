@@ -143,7 +143,8 @@ def walk(track: Compiled, x: float, y: float, dx: float, dy: float, reach: float
         cell = track.cells[index]
         jump = int(cell.jump[side_x + 2 * side_y])
         if jump == 0:
-            nearest, wall = _first_hit(track, cell, x, y, dx, dy, nearest, wall)
+            known = int(wall)  # numba would compile `_first_hit` for the constant −1 too
+            nearest, wall = _first_hit(track, cell, x, y, dx, dy, nearest, known)
             if outside:
                 return nearest, wall
             jump = 1

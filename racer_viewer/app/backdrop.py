@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pygame
 
-from racer_env.engine import circuits
+from racer_env.engine import CAR, circuits, load_circuit
+from racer_env.engine.circuits import assets_folder
 from racer_env.errors import RacerError
-from racer_viewer.agents import CHAMPION, load_agent
+from racer_viewer.agents import CHAMPION, Agent, load_agent
 from racer_viewer.modes.career import EVENTS
 from racer_viewer.modes.circuits import MEDALS, circuit_of, fixed_circuits
 from racer_viewer.modes.drive import Drive, open_drive
@@ -18,37 +20,82 @@ from racer_viewer.modes.screen import AppContext
 from racer_viewer.modes.train.run_facts import RunFacts, RunScanner, fastest_laps
 from racer_viewer.render.plots import Sparkline
 from racer_viewer.render.scene import Scene, SceneOptions
-from racer_viewer.snapshot import Snapshot
+from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.timing import NO_TIME, lap_time
 from racer_viewer.translation import _
 from racer_viewer.ui.paint import FOOTER_HEIGHT
 from racer_viewer.ui.theme import MARGIN, PADDING, TEXT, TEXT_SMALL, Theme
 
 TICKS_PER_CIRCUIT = 1500
+LAP_CIRCUIT = "track-01"
+"""Circuit of the recorded lap."""
+LAP_COLUMNS = (
+    "x", "y", "heading", "vx", "vy", "speed", "yaw_rate", "steer", "throttle", "brake", "slip_angle", "surface", "rays",
+)  # fmt: skip
+"""Columns of `CAR` that are drawn, and recorded."""
 CARD_WIDTH, CURVE_HEIGHT, MEDAL_RADIUS = 330, 84, 6
 """Width of the cards, height of the curve in one, and radius of a medal, at scale 1 [px]."""
 
 
+class RecordedLap:
+    """A flying lap of the champion, shown while the engine is compiled; `tools/menu_lap.py` records it."""
+
+    def __init__(self, theme: Theme) -> None:
+        with np.load(assets_folder() / "menu_lap.npz", allow_pickle=False) as recorded:
+            self._rows = np.zeros((len(recorded["x"]), 1), CAR)
+            for name in LAP_COLUMNS:
+                self._rows[name][:, 0] = recorded[name]
+        self._rows["step_count"][:, 0] = np.arange(len(self._rows))
+        self._track = load_circuit(LAP_CIRCUIT)
+        self._styles = (CarStyle(CHAMPION, theme.palette.player),)
+
+    def snapshot(self, tick: int) -> Snapshot:
+        """Return what is visible after a tick from 0; laps follow each other without a gap."""
+        lap, row = divmod(tick, len(self._rows))
+        cars = self._rows[row].copy()
+        cars["step_count"] += lap * len(self._rows)
+        return Snapshot(self._track, cars, self._styles)
+
+    def is_over(self, tick: int) -> bool:
+        """Return whether a lap ends with this tick."""
+        return tick > 0 and tick % len(self._rows) == 0
+
+
 class MenuBackdrop:
-    """The champion driving on one circuit after another. ticks: ticks driven on this circuit."""
+    """The champion driving on one circuit after another; first a recorded lap, until the engine is ready.
+
+    ticks: ticks driven on this circuit.
+    """
 
     def __init__(self, app: AppContext) -> None:
         self._app = app
-        self._agent = load_agent(CHAMPION)
-        self._circuits = itertools.cycle([circuit.id for circuit in circuits()])
+        first, *others = [circuit.id for circuit in circuits()]
+        self._circuits = itertools.cycle([*others, first])
         self._scene = Scene(app.theme)
-        self._drive = self._open_next()
-        self._before = self._after = self._drive.first.snapshot
+        self._lap = RecordedLap(app.theme)
+        self._agent: Agent | None = None
+        self._drive: Drive | None = None
+        self.ticks = 0
+        self._before = self._after = self._lap.snapshot(0)
+
+    @property
+    def recorded(self) -> bool:
+        """True while the recorded lap is shown."""
+        return self._drive is None
 
     def tick(self) -> None:
+        if self._drive is None:
+            self.ticks += 1
+            self._advance(self._lap.snapshot(self.ticks))
+            if self._lap.is_over(self.ticks) and self._app.warmup.ready:
+                self._open_next()
+            return
         if self.ticks >= TICKS_PER_CIRCUIT:
             self._drive.close()
-            self._drive = self._open_next()
-            self._show(self._drive.first.snapshot)
+            self._open_next()
         for tick in self._drive.advance(1, NO_ACTION):
             self.ticks += 1
-            self._show(tick.snapshot)
-            self._scene.tick(tick.snapshot)
+            self._advance(tick.snapshot)
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
         self._scene.use(self._app.theme)
@@ -58,15 +105,21 @@ class MenuBackdrop:
         return self._scene.draw_ahead()
 
     def close(self) -> None:
-        self._drive.close()
+        if self._drive is not None:
+            self._drive.close()
 
-    def _show(self, snapshot: Snapshot) -> None:
+    def _advance(self, snapshot: Snapshot) -> None:
         self._before, self._after = self._after, snapshot
+        self._scene.tick(snapshot)
 
-    def _open_next(self) -> Drive:
+    def _open_next(self) -> None:
+        """Open a drive on the next circuit and show its start."""
         self.ticks = 0
+        if self._agent is None:
+            self._agent = load_agent(CHAMPION)
         entrant = Entrant(CHAMPION, self._app.theme.palette.player, self._agent)
-        return open_drive(RaceSetup(next(self._circuits), (entrant,), config=ENDLESS))
+        self._drive = open_drive(RaceSetup(next(self._circuits), (entrant,), config=ENDLESS))
+        self._before = self._after = self._drive.first.snapshot
 
 
 class MenuCards:

@@ -11,7 +11,7 @@ import pygame
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
-from racer_viewer.modes.waiting import open_when_ready, when_ready
+from racer_viewer.modes.waiting import open_when_loaded, open_when_ready, when_ready
 from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Controls
 from racer_viewer.ui.item_list import ROW_GAP, ROW_HEIGHT, Button, Item
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 NIGHT, ROAD, LINE = (20, 26, 30), (38, 42, 48), (232, 230, 222)
 """Colours of the background until the engine is ready: a road at night."""
+WARMUP_STEPS = (
+    mark("Compiling the engine"),
+    mark("Compiling the engine: walls are compiled"),
+    mark("Compiling the engine: ticks are compiled"),
+    mark("Compiling the engine: walls are ready"),
+    mark("Compiling the engine: ticks are ready"),
+)
+"""Texts of the engine's warm-up, collected here for translation."""
 MENU_WIDTH = 300
 """Width of the list at scale 1 [px]."""
 FADE_TICKS = 45
@@ -33,7 +41,7 @@ FADE_TICKS = 45
 
 
 class MenuScreen(Screen):
-    """Play, watch, train, and so on, with a bundled agent driving behind as soon as the engine is ready.
+    """Play, watch, train, and so on, with a bundled agent driving behind as soon as a circuit can be drawn.
 
     Cards at the right show the medals won, and the curve of a run that learns in the background.
     """
@@ -69,12 +77,12 @@ class MenuScreen(Screen):
         self.app.push(MessageScreen(self.app, _("Quit Racer?"), _("Training in the background continues."), buttons))
 
     def tick(self, controls: Controls) -> None:
-        if self.backdrop is None and self.app.warmup.ready:
+        if self.backdrop is None and self.app.warmup.loaded:
             from racer_viewer.app.backdrop import MenuBackdrop
 
             self.backdrop = MenuBackdrop(self.app)
         if self.backdrop is not None:
-            if self.app.top is self:
+            if self.app.top is self and self.app.warmup.ready:
                 self._update_cards()
             self.backdrop.tick()
             self._fade = min(FADE_TICKS, self._fade + 1)
@@ -186,7 +194,7 @@ class MenuScreen(Screen):
         if warmup.problem:
             text, colour = warmup.problem, palette.bad
         elif not warmup.ready and warmup.done > 0.0:
-            text = _("{text} ({done:.0%}), on the first run only").format(text=warmup.text, done=warmup.done)
+            text = _("{text} ({done:.0%}), on the first run only").format(text=_(warmup.text), done=warmup.done)
         draw_hint(surface, self.app.theme, text, x, colour, right)
 
 
@@ -197,7 +205,11 @@ def _items(app: AppContext, career: str = "") -> list[Item]:
         return Button(label, hint, on_press=lambda: open_when_ready(app, lambda: make(app)), note=note)
 
     return [
-        entry(_("Play"), _("Drive against the clock, your ghost or agents"), _play),
+        Button(
+            _("Play"),
+            _("Drive against the clock, your ghost or agents"),
+            on_press=lambda: open_when_loaded(app, lambda: _play(app)),
+        ),
         entry(_("Career"), _("Eight events to win, and the medals of all circuits"), _career, career),
         entry(_("Watch"), _("Watch trained agents drive, and see what they see"), _watch),
         entry(_("Train"), _("Train an agent to drive"), _train),

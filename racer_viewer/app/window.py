@@ -109,7 +109,7 @@ class App:
                 self.frame_or_crash(now - last)
                 last = now
                 if self.frames == 1:
-                    self.context.warmup.start()
+                    self.context.warmup.start(with_learner=True)
                     Thread(target=clean_data_folder, args=(self.context.data,), name="racer-clean", daemon=True).start()
                 self._wait_for_next_frame()
         finally:

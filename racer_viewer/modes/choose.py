@@ -24,6 +24,7 @@ from racer_viewer.modes.models import (
 )
 from racer_viewer.modes.play import MAX_OPPONENTS, open_play
 from racer_viewer.modes.screen import AppContext, Screen
+from racer_viewer.modes.waiting import open_when_ready, when_ready
 from racer_viewer.modes.watch import MAX_CARS, open_watch
 from racer_viewer.replays.records import HALF_DIGIT, medals_of
 from racer_viewer.settings import GHOST_KINDS
@@ -63,7 +64,7 @@ def open_last_race(app: AppContext) -> None:
 
 
 class PlaySetupScreen(Screen):
-    """Circuit, laps, ghost and opponents of a race to drive.
+    """Circuit, laps, ghost and opponents of a race to drive, also while the engine is compiled.
 
     On a circuit without medals the champion is timed in the background; its clean laps decide the medals.
     """
@@ -73,6 +74,7 @@ class PlaySetupScreen(Screen):
         self.timer, self._champion = ModelTimer(app.data), models_folder() / f"{CHAMPION}.zip"
         self._timed = ""
         """Circuit that the champion is timed on; empty if there is none, or when it is done."""
+        self._can_drive = app.warmup.ready
         self._models = known_models(app.data)
         super().__init__(app, ListView(_("Play"), draw_beside=self.picker.draw))
         settings = app.settings
@@ -117,6 +119,9 @@ class PlaySetupScreen(Screen):
 
     def tick(self, controls: Controls) -> None:
         self.timer.pause()
+        if not self._can_drive and self.app.warmup.ready:
+            self._can_drive = True
+            self._measure()
         facts = self.timer.facts.get(self._champion)
         if self._timed and facts is not None and facts.laps is not None:
             take_measured_laps(self.picker.circuit, facts.laps)
@@ -124,7 +129,7 @@ class PlaySetupScreen(Screen):
 
     def _measure(self) -> None:
         """Time the champion if the chosen circuit has no medals."""
-        self._timed = "" if medals_of(self.picker.circuit) else self.picker.circuit_id
+        self._timed = "" if medals_of(self.picker.circuit) or not self._can_drive else self.picker.circuit_id
         if self._timed:
             self.timer.start([self._champion], self._timed)
         else:
@@ -141,13 +146,13 @@ class PlaySetupScreen(Screen):
         return Button(_("Opponents"), _("Enter to choose"), on_press=self._choose_opponents, note=names)
 
     def _choose_opponents(self) -> None:
-        self.app.push(OpponentsScreen(self.app))
+        open_when_ready(self.app, lambda: OpponentsScreen(self.app))
 
     def _opponents(self) -> list[ModelFile]:
         return chosen_models(self._models, self.app.settings.opponents)[:MAX_OPPONENTS]
 
     def _start(self) -> None:
-        open_last_race(self.app)
+        when_ready(self.app, lambda: open_last_race(self.app))
 
 
 class OpponentsScreen(Screen):

@@ -147,9 +147,19 @@ class WaitingScreen(Screen):
 
 
 def when_ready(app: AppContext, action: Callable[[], None]) -> None:
-    """Run an action that needs the engine: now if the engine is ready, else as soon as it is."""
+    """Run an action that drives: now if the engine is ready, else as soon as it is."""
+    _when(app, lambda: app.warmup.ready, action)
+
+
+def open_when_loaded(app: AppContext, make: Callable[[], Screen]) -> None:
+    """Open a screen that builds and draws circuits, for which the engine need not be compiled."""
+    _when(app, lambda: app.warmup.loaded, lambda: open_safely(app, make))
+
+
+def _when(app: AppContext, reached: Callable[[], bool], action: Callable[[], None]) -> None:
+    """Run an action when the warm-up has reached a point; show its progress until then."""
     warmup = app.warmup
-    if warmup.ready:
+    if reached():
         action()
         return
 
@@ -164,7 +174,7 @@ def when_ready(app: AppContext, action: Callable[[], None]) -> None:
         WaitingScreen(
             app,
             _("Starting the engine"),
-            lambda: warmup.ready or bool(warmup.problem),
+            lambda: reached() or bool(warmup.problem),
             finish,
             detail=detail,
             progress=lambda: warmup.done,
@@ -173,7 +183,7 @@ def when_ready(app: AppContext, action: Callable[[], None]) -> None:
 
 
 def open_when_ready(app: AppContext, make: Callable[[], Screen]) -> None:
-    """Open a screen that needs the engine."""
+    """Open a screen that drives."""
     when_ready(app, lambda: open_safely(app, make))
 
 

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from racer_viewer import __version__
@@ -16,9 +17,10 @@ from racer_viewer.cli.options import LazyParser, add_common_options
 from racer_viewer.plain_text import is_utf8, plain_output
 from racer_viewer.runtime import foreign_environment, limit_blas_threads
 
+PROGRAM = "racer-viewer"
 VERBS = (
     "tracks", "play", "watch", "replay", "train", "tune", "evaluate", "rewards", "export", "bridge", "stdio", "games",
-    "bench", "selftest",
+    "bench", "selftest", "desktop",
 )  # fmt: skip
 """Verbs in the order of `--help`; each is a module of this package with `add_parser(subparsers)`."""
 INTERNAL_VERBS = ("learn",)
@@ -45,10 +47,15 @@ def _run(arguments: Sequence[str]) -> int:
             if not is_utf8(argument):
                 return _fail(f"{argument} is not valid UTF-8: rename the file or folder, then give its new name")
         if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS + INTERNAL_VERBS:
-            from racer_env.errors import suggestion  # slow to import; not needed to open the window
+            if not Path(arguments[0]).is_file():
+                if Path(arguments[0]).suffix:
+                    return _fail(f"there is no file {arguments[0]}")
+                from racer_env.errors import suggestion  # slow to import; not needed to open the window
 
-            return _fail(f"unknown command {arguments[0]!r}; {suggestion(arguments[0], VERBS)}")
-        options = build_parser(_named_verbs(arguments)).parse_args(arguments)
+                return _fail(f"unknown command {arguments[0]!r}; {suggestion(arguments[0], VERBS)}")
+            options = window.file_parser(PROGRAM).parse_args(arguments)
+        else:
+            options = build_parser(_named_verbs(arguments)).parse_args(arguments)
         if problem := foreign_environment():
             return _fail(problem)
         code: int = options.run(options)
@@ -84,11 +91,12 @@ def _run(arguments: Sequence[str]) -> int:
 def build_parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     """Return the parser of the command line with these verbs; only their modules are imported."""
     parser = argparse.ArgumentParser(
-        prog="racer-viewer",
-        description="Drive, watch and train cars on racing circuits. Without a command, open the app.",
+        prog=PROGRAM,
+        description="Drive, watch and train cars on racing circuits. Without a command, open the app; with files in "
+        "place of a command, open them in it: replays, models or circuits.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"racer-viewer {__version__}")
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     add_common_options(parser)
     parser.set_defaults(run=window.run)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=LazyParser)

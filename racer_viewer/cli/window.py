@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import check_stats_option, chosen_token
+from racer_viewer.cli.options import add_common_options, check_stats_option, chosen_token
 from racer_viewer.paths import data_folder
 
 if TYPE_CHECKING:
@@ -22,6 +22,31 @@ NO_DISPLAY = 2
 def run(options: argparse.Namespace) -> int:
     """Open the menu; without a display, film a lap."""
     return open_window(options, without_display=_film_lap)
+
+
+def file_parser(program: str) -> argparse.ArgumentParser:
+    """Return the parser of a command line with files in place of a verb, as desktops start programs."""
+    parser = argparse.ArgumentParser(prog=program, description="Open replays, models and circuits.", allow_abbrev=False)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    add_common_options(parser)
+    parser.set_defaults(run=_open_files)
+    return parser
+
+
+def _open_files(options: argparse.Namespace) -> int:
+    """Open the window with these files: several replays are compared, others opened as if dropped one by one."""
+
+    def show(app: App) -> None:
+        from racer_viewer.app.window import open_dropped
+        from racer_viewer.modes.replay_screen import open_replays
+
+        if all(path.suffix.lower() == ".racer" for path in options.files):
+            open_replays(app.context, options.files)
+            return
+        for path in options.files:
+            open_dropped(app.context, path)
+
+    return open_window(options, show)
 
 
 def open_window(

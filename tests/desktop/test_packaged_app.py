@@ -19,7 +19,20 @@ BUILD_TIMEOUT = 1200.0
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * BUILD_TIMEOUT)]
 
 ROOT = Path(__file__).parents[2]
-VERBS = ("tracks", "play", "watch", "replay", "train", "evaluate", "export", "bridge", "stdio", "games", "bench")
+VERBS = (
+    "tracks",
+    "play",
+    "watch",
+    "replay",
+    "train",
+    "evaluate",
+    "export",
+    "bridge",
+    "stdio",
+    "games",
+    "bench",
+    "desktop",
+)
 SCREEN = (1400, 900)
 MAX_SIZE = {"racer-viewer": 420, "racer-viewer-full": 950}
 """Maximum size of each app [MiB]."""

@@ -211,7 +211,7 @@ def test_the_verb_of_learner_processes_is_shown_nowhere() -> None:
 
 REQUIRED = {
     "replay": ["lap.racer"], "evaluate": ["champion"], "export": ["champion", "--zip", "mine.zip"],
-    "stdio": ["--env-id", "Racer-v0"], "bench": ["engine"],
+    "stdio": ["--env-id", "Racer-v0"], "bench": ["engine"], "desktop": ["--install"],
 }  # fmt: skip
 """Arguments without which a verb cannot be parsed."""
 

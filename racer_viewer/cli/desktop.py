@@ -69,7 +69,7 @@ ELSEWHERE = {
     "win32": "right-click a .racer file, choose Open with, then the program racer-viewer.exe of the packaged app",
     "darwin": "drag the packaged racer-viewer.app to Applications; it opens .racer files from there",
 }
-"""What to do on systems without these specifications."""
+"""Instructions for systems without these specifications."""
 
 
 def add_parser(subparsers: Subparsers) -> None:

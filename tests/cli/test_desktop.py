@@ -120,7 +120,7 @@ def test_the_entry_starts_the_app_in_the_way_it_was_started(share: Path, monkeyp
 
 
 @pytest.mark.parametrize(("platform", "hint"), [("win32", "Open with"), ("darwin", "Applications")])
-def test_other_systems_are_told_what_to_do(
+def test_on_other_systems_one_line_explains_what_to_do(
     platform: str, hint: str, share: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.platform", platform)

@@ -9,7 +9,8 @@ python run.py ARGUMENTS       the same as `racer-viewer ARGUMENTS`
 python run.py --with PART ... any of these with optional packages: one of those, ray or peers; ray and peers are in a
                               .venv-PART of their own, and test runs only pytest then
 
-Each part has a lock file in requirements/. Python versions that are too old must be able to parse this file and print
+A terminal is asked before more packages are installed than a command names; --yes answers it. Each part has a lock file
+in requirements/. Python versions that are too old must be able to parse this file and print
 an error: use the syntax of Python 3.6.
 """
 
@@ -31,8 +32,21 @@ CTRL_C_GRACE = 30  # s; time for a program to save its work and exit after Ctrl-
 
 ROOT = Path(__file__).resolve().parent
 LOCKS = ROOT / "requirements"
-PARTS = ("app", "sb3", "games", "ray", "peers", "dev", "release")
-"""Parts in the order of installation; a later one may replace a package of an earlier one."""
+CONTENTS = {
+    "app": ("the packages of the app", "nothing works without them", 100),
+    "sb3": ("stable-baselines3, torch and TensorBoard", "only SAC, --engine sb3 and TensorBoard need them", 225),
+    "games": ("Box2D", "only CarRacing-v3 and other games with Box2D need it", 4),
+    "ray": ("Ray", "only --engine ray and tune need it", 400),
+    "peers": ("rl_zoo3, sb3-contrib and minari", "only their tests need them", 100),
+    "dev": ("tools for tests and packaging", "the app works without them", 75),
+    "release": ("tools for releases", "the app works without them", 25),
+}
+"""Parts in the order of installation: their packages, what needs them, and the size of the download [MB].
+
+A later part may replace a package of an earlier one. On Linux torch is several gigabytes if pip finds no build without
+CUDA.
+"""
+PARTS = tuple(CONTENTS)
 OWN_VENV = {"peers": ("sb3",), "ray": ("sb3",)}
 """Parts that are installed in a venv of their own, and the parts that they need there."""
 DEVELOPMENT = ("sb3", "games", "dev")
@@ -69,6 +83,11 @@ def main(arguments: "list[str]") -> int:
     elif command == "test" or command in SCRIPTS:
         parts += DEVELOPMENT
     venv = Venv(extra if extra in OWN_VENV else "")
+    if command == "test" or command in SCRIPTS:
+        if "--yes" in rest:
+            rest.remove("--yes")
+        elif sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+            venv.ask(command, [part for part in parts if part not in ("app", extra)])
     venv.require(parts)
     if command == "install":
         return 0
@@ -101,9 +120,22 @@ class Venv:
     """
 
     def __init__(self, extra: str) -> None:
+        self.extra = extra
         self.folder = ROOT / "-".join(filter(None, (".venv", extra)))
         self.python = self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
         self.log = self.folder / "setup.log"
+
+    def ask(self, command: str, parts: "list[str]") -> None:
+        """Ask whether parts that are missing may be installed; give up if not."""
+        missing = [part for part in parts if not self.stamp(part)]
+        if not missing:
+            return
+        contents = "; ".join(CONTENTS[part][0] for part in missing)
+        size = sum(CONTENTS[part][2] for part in missing)
+        question = "{} needs more packages ({}), about {} MB to download. Install them now? [Y/n] "
+        print(question.format(command, contents, size), end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
+            give_up(f"{command} needs packages that are not installed: {contents}.")
 
     def require(self, parts: "list[str]") -> None:
         """Install these parts, and bring all installed ones up to date."""
@@ -120,22 +152,39 @@ class Venv:
             if not reuse:
                 outdated = wanted
                 if run_logged(log, sys.executable, "-m", "venv", self.folder):
-                    give_up(
-                        f"Python could not create {self.folder.name} (Debian and Ubuntu: install python3-venv). "
-                        f"Details: {self.log}"
-                    )
+                    reason = self.reason("on Debian and Ubuntu, install python3-venv and try again")
+                    give_up(f"Python could not create {self.folder.name}: {reason}. Details: {self.log}")
             for part in wanted[wanted.index(outdated[0]) :]:
-                self.install(part, log)
+                problem = self.install(part, log)
+                if problem and part in parts:
+                    give_up(problem)
+                if problem:
+                    print("run.py:", problem, file=sys.stderr)
 
-    def install(self, part: str, log: "IO[str]") -> None:
-        """Install a part. One whose installation was interrupted may have incomplete packages, which are replaced."""
+    def install(self, part: str, log: "IO[str]") -> str:
+        """Install a part; return what went wrong, if anything.
+
+        A part whose installation was interrupted may have incomplete packages, which are replaced.
+        """
         options = ("--ignore-installed",) if self.stamp(part) == "" else ()
         self.write_stamp(part, "")
         if (part == "sb3" and self.pip_torch(log, *options)) or self.pip(part, log, *options):
-            give_up(f"pip could not install {part}: check the network and try again. Details: {self.log}")
+            packages, need, _ = CONTENTS[self.extra or part]
+            reason = self.reason("check the network and try again")
+            return f"pip could not install {packages}: {reason}; {need}. Details: {self.log}"
         if part == "app":
             self.link_project()
         self.write_stamp(part, fingerprint(part))
+        return ""
+
+    def reason(self, usual: str) -> str:
+        """Return why the last command failed and what to do, by its output. usual: for any other output."""
+        output = self.log.read_text(encoding="utf-8", errors="replace")
+        if "DO NOT MATCH THE HASHES" in output:
+            return "a file is not the one in the lock, so it was not installed"
+        if "No space left on device" in output:
+            return "the disk is full: make room and try again"
+        return usual
 
     def pip_torch(self, log: "IO[str]", *options: str) -> int:
         """Install PyTorch: its build without CUDA where pip finds it, else its usual build, for Linux with CUDA."""

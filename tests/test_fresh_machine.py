@@ -87,16 +87,20 @@ class Project:
         """Return the descriptions of the installed packages whose name and version start with `name`."""
         return list(self.root.glob(f".venv/**/{name}*.dist-info"))
 
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-        """Start run.py from another folder, in a process group that can be sent Ctrl-C."""
+    def start(self, *arguments: str, terminal: int | None = None, **variables: str) -> subprocess.Popen[str]:
+        """Start run.py from another folder, in a process group that can be sent Ctrl-C.
+
+        terminal: file descriptor of its input and output; by default it has pipes.
+        """
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
         pip = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_LOG": str(self.pip_log)}
         return subprocess.Popen(
             [sys.executable, str(self.root / "run.py"), *arguments],
             cwd=self.root.parent,
             env={**clean, **pip, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=terminal,
+            stdout=subprocess.PIPE if terminal is None else terminal,
+            stderr=subprocess.PIPE if terminal is None else terminal,
             text=True,
             start_new_session=True,
             preexec_fn=None if sys.platform == "win32" else handle_ctrl_c,
@@ -167,6 +171,93 @@ def test_a_failed_install_is_one_line_and_is_tried_again(project: Project) -> No
     assert "no-such-package" in log.read_text()
     assert not (project.root / ".venv" / "app.installed").read_text()
     assert project.run().stderr.startswith("Setting up")
+
+
+def test_without_network_one_line_names_what_is_missing_and_what_needs_it(project: Project) -> None:
+    lock = project.root / "requirements" / "games.lock"
+    lock.write_text("no-such-package==1.0\n")
+    run = project.run("--with", "games", "bench")
+    assert (run.returncode, run.stdout) == (2, "")
+    _, problem = run.stderr.splitlines()
+    assert problem.startswith("run.py: pip could not install Box2D: check the network and try again; only CarRacing-v3")
+    assert project.run("bench").returncode == 0, "everything else works without it"
+    lock.write_text(EMPTY_LOCK)
+
+
+def test_a_part_that_cannot_be_updated_does_not_stop_what_works_without_it(project: Project) -> None:
+    lock = project.root / "requirements" / "release.lock"
+    assert project.run("install", "release").returncode == 0
+    lock.write_text("no-such-package==1.0\n")
+    run = project.run("bench")
+    lock.write_text(EMPTY_LOCK)
+    assert run.returncode == 0
+    assert "run.py: pip could not install tools for releases" in run.stderr
+    assert "bench" in run.stdout
+    assert project.run("bench").stderr == ""
+
+
+FULL_DISK = "sys.exit('ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device')"
+
+
+def test_a_full_disk_is_named(project: Project) -> None:
+    lock, program = project.root / "requirements" / "app.lock", next(project.root.glob(".venv/**/pip/__main__.py"))
+    usual = program.read_text(encoding="utf-8")
+    lock.write_text("something==1.0\n")
+    program.write_text(f"import sys\nif 'install' in sys.argv: {FULL_DISK}\n{usual}", encoding="utf-8")
+    run = project.run()
+    program.write_text(usual, encoding="utf-8")
+    lock.write_text(EMPTY_LOCK)
+    assert run.returncode == 2
+    assert "the disk is full: make room and try again" in run.stderr.splitlines()[-1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(
+    ("answer", "arguments", "code"), [("y", [], 0), ("", [], 0), ("n", [], 2), (None, ["--yes"], 0)]
+)
+def test_a_terminal_is_asked_before_the_parts_of_a_command_are_installed(
+    project: Project, answer: str | None, arguments: list[str], code: int
+) -> None:
+    import pty
+
+    forget_optional_parts(project)
+    terminal, theirs = pty.openpty()
+    process = project.start("test", "-k", "lap", *arguments, terminal=theirs)
+    os.close(theirs)
+    if answer is not None:
+        question = shown_until(terminal, b"[Y/n]")
+        assert b"test needs more packages (stable-baselines3, torch and TensorBoard; Box2D; tools for tests" in question
+        os.write(terminal, f"{answer}\n".encode())
+    shown = shown_until(terminal, b"")
+    assert process.wait(WAIT_LIMIT) == code
+    os.close(terminal)
+    forget_optional_parts(project)
+    assert (project.root / "checks").exists() == (code == 0)
+    if code:
+        assert b"run.py: test needs packages that are not installed" in shown
+    else:
+        assert (project.root / "checks").read_text() == "pytest -k lap\n"
+        assert b"[Y/n]" not in shown
+
+
+def forget_optional_parts(project: Project) -> None:
+    for stamp in project.root.glob(".venv/*.installed"):
+        if stamp.stem != "app":
+            stamp.unlink()
+
+
+def shown_until(terminal: int, end: bytes) -> bytes:
+    """Read a pseudo-terminal until a text was shown; if it is empty, until the other side is closed."""
+    shown = b""
+    while not end or end not in shown:
+        try:
+            part = os.read(terminal, 1000)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    return shown
 
 
 def wheel_in(folder: Path, name: str, version: str, requires: str = "") -> str:

@@ -17,6 +17,7 @@ from threading import Thread
 from racer_env.box2d import FIRST_UNSUPPORTED_PYTHON
 from racer_env.errors import RacerError
 from racer_viewer.runtime import COMMAND_VARIABLE, is_packaged
+from racer_viewer.translation import mark
 
 RUN_PY = Path(__file__).resolve().parents[1] / "run.py"
 PROGRESS = re.compile(r"  \S+ (\d+)/(\d+): (.*)")
@@ -32,6 +33,7 @@ class OptionalPart:
     name: extra of the project, and part of run.py. title: name of its main package. modules: modules that it adds.
     features: what needs it, as the subject of a sentence.
     megabytes: approximate size of the download [MB]. own_venv: True if run.py installs it in a venv of its own.
+    note: a sentence about the download; empty without one. features and note are marked for translation.
     """
 
     name: str
@@ -40,6 +42,7 @@ class OptionalPart:
     features: str
     megabytes: int
     own_venv: bool = False
+    note: str = ""
 
     @property
     def is_installed(self) -> bool:
@@ -69,12 +72,15 @@ SB3 = OptionalPart(
     "sb3",
     "stable-baselines3",
     ("torch", "stable_baselines3", "tensorboard"),
-    "SAC, --engine sb3 and TensorBoard",
-    230,
+    mark("SAC, --engine sb3 and TensorBoard"),
+    225,
+    note=mark("It is several gigabytes if pip finds only torch's build for graphics cards.")
+    if sys.platform == "linux"
+    else "",
 )
-GAMES = OptionalPart("games", "Box2D", ("Box2D",), "CarRacing-v3 and other games with Box2D", 4)
-RAY = OptionalPart("ray", "Ray", ("ray",), "--engine ray and tune", 400, own_venv=True)
-VIDEO = OptionalPart("video", "ffmpeg", ("imageio_ffmpeg",), "MP4 videos", 30)
+GAMES = OptionalPart("games", "Box2D", ("Box2D",), mark("CarRacing-v3 and other games with Box2D"), 4)
+RAY = OptionalPart("ray", "Ray", ("ray",), mark("--engine ray and tune"), 400, own_venv=True)
+VIDEO = OptionalPart("video", "ffmpeg", ("imageio_ffmpeg",), mark("MP4 videos"), 30)
 PARTS = {part.name: part for part in (SB3, GAMES, RAY, VIDEO)}
 """Optional parts by name."""
 
@@ -161,18 +167,14 @@ class Installation:
             if progress := PROGRESS.match(line):
                 self.share, self.text = int(progress[1]) / max(1, int(progress[2])), progress[3]
             else:
-                self._problem = line.strip()
+                self._problem = line.strip().removeprefix("run.py: ")
         self._process.wait()
         self.done = True
 
 
 def _confirmed(part: OptionalPart) -> bool:
-    print(
-        f"{part.features} need more packages, about {part.megabytes} MB to download. Install them now? [Y/n] ",
-        end="",
-        file=sys.stderr,
-        flush=True,
-    )
+    question = f"{part.features} need more packages, about {part.megabytes} MB to download."
+    print(*filter(None, (question, part.note)), "Install them now? [Y/n] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("", "y", "yes")
 
 

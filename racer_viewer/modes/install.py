@@ -27,8 +27,10 @@ def with_part(app: AppContext, part: OptionalPart, action: Callable[[], None]) -
         _install(app, part, action)
 
     text = _("{features} need more packages, about {megabytes} MB to download. Everything else works without.").format(
-        features=part.features, megabytes=part.megabytes
+        features=_(part.features), megabytes=part.megabytes
     )
+    if part.note:
+        text = f"{text}\n{_(part.note)}"
     app.push(
         MessageScreen(app, title, text, [Button(_("Install"), on_press=install), Button(_("Back"), on_press=app.pop)])
     )
@@ -46,10 +48,9 @@ def _install(app: AppContext, part: OptionalPart, action: Callable[[], None]) ->
         try:
             installation.finish()
         except RacerError as error:
-            rest = _("Everything but {features} works without these packages.").format(features=part.features)
-            text = f"{in_one_line(error)}\n{rest}"
             items = [Button(_("Try again"), on_press=retry), Button(_("Back"), on_press=app.pop)]
-            app.push(MessageScreen(app, _("{package} could not be installed").format(package=part.title), text, items))
+            title = _("{package} could not be installed").format(package=part.title)
+            app.push(MessageScreen(app, title, in_one_line(error), items))
         else:
             action()
 

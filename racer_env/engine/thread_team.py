@@ -18,7 +18,7 @@ class ThreadTeam:
     The caller begins without waiting for the others. If the operating system runs one of them late, the others do its
     items, so a busy machine delays a job by one item at most. The work must release Python's lock to gain anything.
 
-    threads: number of threads, the caller's one included.
+    threads: number of threads, the caller's one included; a smaller number leaves the others idle.
     """
 
     def __init__(self, threads: int, name: str) -> None:
@@ -30,12 +30,12 @@ class ThreadTeam:
 
     def run(self, work: Work, items: int) -> None:
         """Do all items of a job. Raises the error of an item after the others are done."""
-        if not self._helpers:
+        if not self._helpers or self.threads == 1:
             for item in range(items):
                 work(0, item)
             return
         job = _Job(work, items)
-        for jobs in self._helpers[: items - 1]:
+        for jobs in self._helpers[: min(items, self.threads) - 1]:
             jobs.put(job)
         job.share(0)
         job.join(items)

@@ -136,7 +136,9 @@ class RunConfig:
     engine: Annotated[
         Engine, "what learns: native, sb3 (stable-baselines3), ray, or auto: native for PPO on the cpu, else sb3"
     ] = "auto"
-    threads: Annotated[int, "native engine: threads that learn; 0 takes one per free core, at most 4"] = 0
+    threads: Annotated[
+        int, "native engine: threads that learn; 0 takes one per free core, at most 4, and leaves one core to a window"
+    ] = 0
     device: Annotated[str, "torch device: cpu, cuda or auto; the cpu is fastest for small networks"] = "cpu"
     rewards: Annotated[Config, "the ai-config: reward weights and episode limits"] = field(default_factory=Config)
 

@@ -205,6 +205,7 @@ class ControlCallback(Callback):
         while not self._server.queue.empty():
             self._handle(self._server.queue.get())
         self._stop_if_abandoned()
+        self.learner.watched = self._server.watched
         if self._ticks_per_second < math.inf:
             self._keep_pace()
         while self._paused and not self._run.stopped:

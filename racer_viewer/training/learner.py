@@ -130,10 +130,12 @@ class Learner(ABC):
     config: settings of the run; only its rewards and circuits change while the learner learns.
     ticks_per_second: speed that a callback keeps by waiting; a learner that drives many ticks between two calls of
         `on_step` drives fewer if it is low.
+    watched: whether a window shows the run. It needs a core, which a learner with several threads leaves to it.
     """
 
     config: RunConfig
     ticks_per_second: float = math.inf
+    watched: bool = False
 
     @property
     @abstractmethod

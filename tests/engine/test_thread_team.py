@@ -40,6 +40,16 @@ def test_the_caller_does_not_wait_for_a_thread_that_is_late() -> None:
     team.close()
 
 
+def test_a_team_can_leave_some_of_its_threads_idle() -> None:
+    team, threads = ThreadTeam(3, "test"), set[int]()
+    for number in (1, 2):
+        team.threads = number
+        for _ in range(20):
+            team.run(lambda thread, item: threads.add(thread), 6)
+        assert threads <= set(range(number))
+    team.close()
+
+
 def test_an_error_is_raised_after_the_other_items_are_done() -> None:
     team, done = ThreadTeam(2, "test"), []
 

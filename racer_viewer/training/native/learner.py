@@ -44,7 +44,8 @@ CALL_INTERVAL = 1.0 / 90.0
 class NativeLearner(Learner):
     """PPO in numpy and numba. It needs neither torch nor stable-baselines3.
 
-    threads: number of threads that share an update.
+    threads: number of threads that share an update. One less of them learns while a window shows the run, unless the
+        config sets their number.
     """
 
     def __init__(self, config: RunConfig) -> None:
@@ -179,6 +180,7 @@ class NativeLearner(Learner):
         """Learn from a rollout, and record the metrics of the update."""
         config, record = self.config, self._metrics.record
         learning_rate = config.learning_rates(1.0 - self._steps / config.timesteps)
+        self._updater.use_threads(config.threads or self.threads - self.watched)
         with np.errstate(all="ignore"):
             metrics = self._updater.update(rollout.tables, learning_rate, self._rng)
         if not np.isfinite(self._parameters.flat).all():

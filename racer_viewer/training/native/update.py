@@ -77,7 +77,7 @@ def _bind() -> tuple[Any, Any]:
 class Updater:
     """Improves the parameters with rollouts.
 
-    threads: number of threads, this one included. adam: state of the optimiser.
+    threads: maximum number of threads, this one included. adam: state of the optimiser.
     """
 
     def __init__(self, config: RunConfig, parameters: Parameters, threads: int = 1) -> None:
@@ -90,6 +90,10 @@ class Updater:
         shape = (config.n_steps, config.num_cars)
         self.advantages, self.returns = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         self.values: Floats = np.zeros((config.n_steps + 1, config.num_cars), np.float32)
+
+    def use_threads(self, threads: int) -> None:
+        """Share updates among so many threads from now on, at most as many as at the beginning."""
+        self._team.threads = max(1, min(threads, len(self._passes)))
 
     def close(self) -> None:
         self._team.close()

@@ -95,6 +95,22 @@ def test_the_length_of_a_call_changes_nothing_that_is_learned(tmp_path: Path) ->
         np.testing.assert_array_equal(tensor, weights[1][name])
 
 
+def test_a_window_that_comes_and_goes_changes_nothing_that_is_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer threads learn while it shows the run."""
+
+    class WindowCallback(Callback):
+        def on_rollout_start(self) -> None:
+            self.learner.watched = not self.learner.watched
+
+    monkeypatch.setattr("racer_viewer.training.native.learner.free_threads", lambda: 3)
+    config = tiny(threads=0, num_cars=64, batch_size=1024, timesteps=6000)
+    weights = [learned(tmp_path, config, *window).policy_weights().tensors for window in ((), (WindowCallback(),))]
+    for name, tensor in weights[0].items():
+        np.testing.assert_array_equal(tensor, weights[1][name])
+
+
 def test_noise_and_learning_rate_follow_their_schedules(tmp_path: Path) -> None:
     class ScheduleCallback(Callback):
         def __init__(self) -> None:

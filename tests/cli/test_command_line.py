@@ -242,6 +242,7 @@ JSON_COMMANDS = (
     "evaluate champion --track track-01", "bench engine --quick", "bench bridge --steps 100 --warmup 5",
     "bench train --rounds 1", "bench train --rounds 1 --preview", "bench render --seconds 0.3",
     "bench start --rounds 1", "bench learn --seeds 1 --timesteps 500", "bench games --seconds 0.2", "selftest",
+    "rewards --track track-01", "bench rewards --rounds 1",
 )  # fmt: skip
 
 

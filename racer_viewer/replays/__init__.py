@@ -3,6 +3,7 @@
 `trace_replay(load_replay("lap.racer"))` returns every tick, bit-identical. Importing this package loads no engine.
 """
 
+from racer_viewer.replays.demonstrations import Demonstration, clean_laps, demonstrated_drive, demonstrated_lap, laps_of
 from racer_viewer.replays.replay import ENGINE_VERSION, Replay, ReplayError, ReplayRecorder, RunRecording
 from racer_viewer.replays.replay_file import (
     SUFFIX,
@@ -30,6 +31,7 @@ __all__ = [
     "MAX_COMPARED",
     "SUFFIX",
     "Comparison",
+    "Demonstration",
     "Replay",
     "ReplayError",
     "ReplayFacts",
@@ -40,8 +42,12 @@ __all__ = [
     "RunRecording",
     "Standing",
     "Trace",
+    "clean_laps",
     "common_track",
+    "demonstrated_drive",
+    "demonstrated_lap",
     "file_name",
+    "laps_of",
     "load_replay",
     "replay_from_bytes",
     "replay_to_bytes",

@@ -15,7 +15,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from racer_env.engine import Config, Driver, Simulation, load_circuit, parse_config
+from racer_env.engine import REWARD_COMPONENTS, Config, Driver, Simulation, load_circuit, parse_config
+from racer_env.engine.rewards import SPEED
 from racer_env.engine.scoring import RecordedDrive, pay, record_drive, total
 from racer_viewer.bench.harness import Goal, Summary, describe_machine, print_report
 from racer_viewer.warmup import prepare_engine
@@ -69,8 +70,9 @@ def measure(rounds: int, ticks: int = HOUR) -> RewardsReport:
         lap[tick] = driver.act(simulation.cars)[0]
         simulation.step(lap[tick : tick + 1])
     actions = np.resize(lap, (ticks, 3))
+    speed = REWARD_COMPONENTS[SPEED].weight_key
     configs = [
-        parse_config({"weights": {"progress": 1.0 + number, "speedBonus": 0.001 * number}, "terms": TERMS})
+        parse_config({"weights": {"progress": 1.0 + number, speed: 0.001 * number}, "terms": TERMS})
         for number in range(REWARDS)
     ]
     drive = record_drive(track, actions[:60])

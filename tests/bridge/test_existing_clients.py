@@ -144,8 +144,8 @@ def test_unknown_keys_of_a_config_are_ignored_with_one_warning_each(start_bridge
         assert len(warnings) == 8, "one for each key and connection"
         assert len({line["peer"] for line in warnings}) == 2
         assert [line["problem"] for line in warnings[:4]] == [
-            "config: unknown key '$schema'; known: weights, episode",
-            "config: unknown key 'ppo'; known: weights, episode",
+            "config: unknown key '$schema'; known: weights, episode, terms",
+            "config: unknown key 'ppo'; known: weights, episode, terms",
             "config.weights: unknown key 'progres'; did you mean progress?",
             "config.episode: unknown key 'laps\\n'; known: maxSteps, stillnessTimeoutTicks",
         ]

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from tests.bridge.plain_client import plain_client
 
-P99_SECONDS, MAX_SECONDS = 0.5, 3.0
-"""Maximum 99th percentile and maximum of a step's duration [s]; generous, because tests share two cores."""
+USUAL_SECONDS, MAX_SECONDS = 0.5, 5.0
+"""Maximum 90th percentile and maximum of a step's duration [s]; generous, because tests share two cores."""
 
 
 @contextmanager
@@ -41,5 +41,5 @@ def stepping_neighbour(url: str) -> Iterator[None]:
         raise problems[0]
     assert len(waits) > 20, "too few steps to measure anything"
     waits.sort()
-    assert waits[len(waits) * 99 // 100] < P99_SECONDS
+    assert waits[len(waits) * 9 // 10] < USUAL_SECONDS
     assert waits[-1] < MAX_SECONDS

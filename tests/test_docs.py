@@ -19,6 +19,7 @@ from racer_env.env import DISCRETE_ACTIONS, OBSERVATION_SPACE, RacerEnv
 from racer_env.errors import CircuitError
 from racer_env.vector import RacerVectorEnv
 from racer_viewer.cli import main
+from racer_viewer.replays import save_replay
 from racer_viewer.training.config import PRESETS, preset
 from tests.documents import (
     ROOT,
@@ -31,6 +32,7 @@ from tests.documents import (
     table_rows,
     with_steps,
 )
+from tests.replays.replay_drives import ring_run
 from tools.docs import broken_links, documents, draw_circuits, report
 
 PAGES = {
@@ -48,12 +50,14 @@ def to_run(page: Document) -> list[str]:
 
 @pytest.fixture
 def a_readers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Working folder of a reader, with the circuit file of the circuits page."""
+    """Working folder of a reader, with the circuit file of the circuits page and two replays."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RACER_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
     (tmp_path / "bean.json").write_text(PAGES["circuits"].snippets("json")[0], encoding="utf-8")
+    for name in ("drive", "other"):
+        save_replay(ring_run(60), tmp_path / f"{name}.racer")
     return tmp_path
 
 

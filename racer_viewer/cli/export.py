@@ -1,20 +1,28 @@
-"""`racer-viewer export`: write an agent for other programs or other people."""
+"""`racer-viewer export`: write an agent, or the data of drives, for other programs or other people."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from racer_env.errors import RacerError
 from racer_viewer.cli.options import Subparsers, add_stats_option
 
 
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "export",
-        help="export an agent as ONNX or as a model to share",
-        description="Export an agent for other programs or other people, and check that its actions stay the same.",
+        help="export an agent as ONNX or as a model to share, or replays as a data set",
+        description="Export an agent for other programs or other people, and check that its actions stay the same; or "
+        "export replays as data to learn from.",
     )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a saved model of stable-baselines3 (.zip)")
+    parser.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="a saved model of stable-baselines3 (.zip); for --minari and --npz, one or several replays (.racer)",
+    )
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument(
         "--onnx",
@@ -42,12 +50,31 @@ def add_parser(subparsers: Subparsers) -> None:
         help="a folder as the Hugging Face hub has it: the model, a model card, results.json, config.json and "
         "replay.mp4; nothing is uploaded",
     )
+    target.add_argument(
+        "--minari",
+        type=Path,
+        metavar="DIR",
+        help="a data set that minari.load_dataset opens, with one episode for each replay; the name of the folder ends "
+        "with a version, such as laps-v0",
+    )
+    target.add_argument(
+        "--npz",
+        type=Path,
+        metavar="FILE",
+        help="the same observations, actions, rewards, ends and infos as plain arrays for numpy.load",
+    )
     add_stats_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Export the model and print the result of the check."""
+    """Export the model and print the result of the check; or export the replays."""
+    if options.minari is not None or options.npz is not None:
+        _write_data(options)
+        return 0
+    if len(options.files) != 1:
+        raise RacerError(f"one model can be exported at a time, not {len(options.files)}")
+    options.model = options.files[0]
     if options.zip is not None:
         from racer_viewer.training.export import share
 
@@ -62,6 +89,23 @@ def run(options: argparse.Namespace) -> int:
         difference = export(options.model, options.onnx, options.stats)
         print(f"{options.onnx / 'model.onnx'}: the same actions to {difference:.1g}")
     return 0
+
+
+def _write_data(options: argparse.Namespace) -> None:
+    from racer_viewer.replays import load_replay
+    from racer_viewer.replays.datasets import write_minari, write_npz
+    from racer_viewer.warmup import prepare_engine
+
+    if options.stats is not None:
+        raise RacerError("--stats is for models: replays have raw observations")
+    replays = [(path, load_replay(path)) for path in options.files]
+    prepare_engine()
+    if options.npz is not None:
+        steps = write_npz(replays, options.npz)
+        print(f"{options.npz}: {steps} steps of {len(replays)} drives, for numpy.load")
+        return
+    dataset = write_minari(replays, options.minari)
+    print(f'{options.minari}: {dataset}, for minari.MinariDataset("{(options.minari / "data").as_posix()}")')
 
 
 def _fold(options: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from racer_viewer.modes.ladder import CircuitMedal, medal_overview
 from racer_viewer.modes.race import ENDLESS, NO_ACTION, Entrant, RaceSetup
 from racer_viewer.modes.screen import AppContext
 from racer_viewer.modes.train.run_facts import RunFacts, RunScanner, fastest_laps
+from racer_viewer.render.camera import Insets
 from racer_viewer.render.plots import Sparkline
 from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import CarStyle, Snapshot
@@ -97,8 +98,10 @@ class MenuBackdrop:
             self.ticks += 1
             self._advance(tick.snapshot)
 
-    def draw(self, surface: pygame.Surface, share: float) -> None:
+    def draw(self, surface: pygame.Surface, share: float, left: int) -> None:
+        """Draw the race, with the car at the right of a menu that ends at `left` [px]."""
         self._scene.use(self._app.theme)
+        self._scene.camera.insets = Insets(left=left)
         self._scene.draw(surface, self._before, self._after, share, SceneOptions(rays=True, names=False))
 
     def draw_ahead(self) -> bool:

@@ -16,7 +16,7 @@ from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Controls
 from racer_viewer.ui.item_list import ROW_GAP, ROW_HEIGHT, Button, Item
 from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_footer, side_shade
-from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_HUGE, TEXT_LARGE
+from racer_viewer.ui.theme import MARGIN, TEXT, TEXT_HUGE, TEXT_LARGE, Theme
 from racer_viewer.ui.views import Key, ListView, MessageView, draw_hint
 
 if TYPE_CHECKING:
@@ -77,6 +77,10 @@ class MenuScreen(Screen):
         self.app.push(MessageScreen(self.app, _("Quit Racer?"), _("Training in the background continues."), buttons))
 
     def tick(self, controls: Controls) -> None:
+        self.advance_backdrop()
+
+    def advance_backdrop(self) -> None:
+        """Advance what is behind the menu, and what its cards show, by one tick."""
         if self.backdrop is None and self.app.warmup.loaded:
             from racer_viewer.app.backdrop import MenuBackdrop
 
@@ -151,7 +155,7 @@ class MenuScreen(Screen):
     def _draw_background(self, surface: pygame.Surface, share: float) -> None:
         """Draw the background of the menu and of the screens over it."""
         if self.backdrop is not None:
-            self.backdrop.draw(surface, share)
+            self.backdrop.draw(surface, share, self.app.theme.px(MARGIN * 3 + MENU_WIDTH))
         if self._fade < FADE_TICKS:
             night = _night(surface.get_size())
             night.set_alpha(255 - 255 * self._fade // FADE_TICKS)
@@ -162,21 +166,8 @@ class MenuScreen(Screen):
         self._draw_background(surface, share)
         if self.app.top is not self:
             return
-        surface.blit(side_shade(surface.get_size()), (0, 0))
-        x, y = theme.px(MARGIN * 3), theme.px(MARGIN * 2.5)
         below = theme.px(FOOTER_HEIGHT + 2.5 * TEXT)
-        needed = len(self.list.items) * theme.px(ROW_HEIGHT + ROW_GAP)
-        title = theme.text("RACER", TEXT_HUGE)
-        roomy = y + title.get_height() + theme.px(68) + needed + below <= surface.get_height()
-        if not roomy:
-            y, title = theme.px(MARGIN), theme.text("RACER", TEXT_LARGE)
-        surface.blit(title, (x, y))
-        y += title.get_height()
-        pygame.draw.rect(surface, theme.palette.accent, (x + theme.px(2), y, theme.px(64), theme.px(5)))
-        y += theme.px(14)
-        if roomy:
-            surface.blit(theme.text(_("drive · watch · train"), TEXT, theme.palette.faint), (x + theme.px(2), y))
-            y += theme.px(54)
+        x, y = _draw_title(surface, theme, len(self.list.items) * theme.px(ROW_HEIGHT + ROW_GAP) + below)
         area = pygame.Rect(x, y, theme.px(MENU_WIDTH), surface.get_height() - y - below)
         self.list.draw(surface, theme, area)
         cards = surface.get_rect() if self.cards is None else self.cards.draw(surface, theme, area.right)
@@ -196,6 +187,27 @@ class MenuScreen(Screen):
         elif not warmup.ready and warmup.done > 0.0:
             text = _("{text} ({done:.0%}), on the first run only").format(text=_(warmup.text), done=warmup.done)
         draw_hint(surface, self.app.theme, text, x, colour, right)
+
+
+def _draw_title(surface: pygame.Surface, theme: Theme, needed: int) -> tuple[int, int]:
+    """Draw the name of the app in large letters, or smaller ones where less than `needed` would be left below [px].
+
+    Return the position below it [px].
+    """
+    surface.blit(side_shade(surface.get_size(), theme.px(MARGIN * 3 + MENU_WIDTH)), (0, 0))
+    x, y = theme.px(MARGIN * 3), theme.px(MARGIN * 2.5)
+    title = theme.text("RACER", TEXT_HUGE)
+    roomy = y + title.get_height() + theme.px(68) + needed <= surface.get_height()
+    if not roomy:
+        y, title = theme.px(MARGIN), theme.text("RACER", TEXT_LARGE)
+    surface.blit(title, (x, y))
+    y += title.get_height()
+    pygame.draw.rect(surface, theme.palette.accent, (x + theme.px(2), y, theme.px(64), theme.px(5)))
+    y += theme.px(14)
+    if roomy:
+        surface.blit(theme.text(_("drive · watch · train"), TEXT, theme.palette.faint), (x + theme.px(2), y))
+        y += theme.px(54)
+    return x, y
 
 
 def _items(app: AppContext, career: str = "") -> list[Item]:
@@ -224,7 +236,7 @@ def _items(app: AppContext, career: str = "") -> list[Item]:
 
 
 class WelcomeScreen(Screen):
-    """Offer of the guided tour, at the first start."""
+    """Offer of the guided tour, at the first start, beside the car that drives behind the main menu."""
 
     def __init__(self, app: AppContext) -> None:
         text = _(
@@ -241,6 +253,30 @@ class WelcomeScreen(Screen):
         """Leave the tour for later."""
         self.app.change(tour="skipped")
         self.app.pop()
+
+    def tick(self, controls: Controls) -> None:
+        for screen in self.app.screens:
+            if isinstance(screen, MenuScreen):
+                screen.advance_backdrop()
+
+    def draw_ahead(self) -> bool:
+        return self.app.screens[0].draw_ahead()
+
+    def draw(self, surface: pygame.Surface, share: float) -> None:
+        assert isinstance(self.content, MessageView)
+        theme, buttons = self.app.theme, len(self.list.items) * self.app.theme.px(ROW_HEIGHT + ROW_GAP)
+        below = theme.px(FOOTER_HEIGHT + MARGIN)
+        lines = [line for part in self.content.text.splitlines() for line in theme.wrapped(part, theme.px(MENU_WIDTH))]
+        text_height = len(lines) * theme.px(1.4 * TEXT) + theme.px(MARGIN)
+        x, y = _draw_title(surface, theme, text_height + buttons + below)
+        bottom = surface.get_height() - buttons - below
+        smaller = theme.fitting(lambda each: y + len(lines) * each.px(1.4 * TEXT) + each.px(MARGIN) <= bottom)
+        for line in lines:
+            surface.blit(smaller.text(line, TEXT), (x, y))
+            y += smaller.px(1.4 * TEXT)
+        y += smaller.px(MARGIN)
+        self.list.draw(surface, theme, pygame.Rect(x, y, theme.px(MENU_WIDTH), buttons))
+        draw_footer(surface, theme, self.keys())
 
 
 def _start_tour(app: AppContext) -> None:

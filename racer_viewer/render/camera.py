@@ -298,10 +298,10 @@ class Camera:
 
     def _beside_panels(self, ahead: tuple[float, float], size: tuple[int, int]) -> tuple[float, float]:
         """Limit the look-ahead so that no panel covers the car."""
-        covered = max(self.insets.left, self.insets.right), max(self.insets.top, self.insets.bottom)
-        most = [max(0.0, 0.5 - CLEAR - pixels / side) for pixels, side in zip(covered, size, strict=True)]
-        across, down = (max(-limit, min(limit, way)) for way, limit in zip(ahead, most, strict=True))
-        return across, down
+        left, top, right, bottom = (
+            max(0.0, 0.5 - CLEAR - pixels / side) for pixels, side in zip(self.insets, (*size, *size), strict=True)
+        )
+        return max(-right, min(left, ahead[0])), max(-top, min(bottom, ahead[1]))
 
     def _whole(self, track: Track, size: tuple[int, int]) -> _Pose:
         """Return a pose with the track centred in the area without panels."""

@@ -184,11 +184,15 @@ def shade(size: tuple[int, int], darkness: int) -> pygame.Surface:
     return surface
 
 
+SIDE_DARKNESS, SIDE_FADE = 232, 0.8
+"""Darkness below a menu at the left, 0 to 255, and width in which it fades beside it, as a share of the menu's."""
+
+
 @lru_cache(maxsize=4)
-def side_shade(size: tuple[int, int]) -> pygame.Surface:
-    """Return a layer that is dark at the left, below a menu, and clear at the right."""
-    width, height = size
-    strip = pygame.Surface((256, 1), pygame.SRCALPHA, 32)
-    for x in range(256):
-        strip.set_at((x, 0), (*SHADE, round(236 * max(0.0, 1.0 - x / 200.0) ** 0.8)))
-    return pygame.transform.smoothscale(strip, (width, 1)) if height == 1 else pygame.transform.scale(strip, size)
+def side_shade(size: tuple[int, int], width: int) -> pygame.Surface:
+    """Return a layer that is dark at the left, below a menu of this width [px], and clear at the right."""
+    strip = pygame.Surface((size[0], 1), pygame.SRCALPHA, 32)
+    for x in range(size[0]):
+        share = min(1.0, max(0.0, 1.0 - (x / width - 0.75) / (SIDE_FADE + 0.25)))
+        strip.set_at((x, 0), (*SHADE, round(SIDE_DARKNESS * share * share * (3.0 - 2.0 * share))))
+    return pygame.transform.scale(strip, size)

@@ -63,6 +63,19 @@ def test_the_first_start_offers_the_tour_once(newcomer: Person) -> None:
     newcomer.top(MenuScreen)
 
 
+def test_a_car_drives_beside_the_offer_of_the_tour(newcomer: Person) -> None:
+    newcomer.top(WelcomeScreen)
+    menu = newcomer.app.context.screens[0]
+    assert isinstance(menu, MenuScreen)
+    newcomer.ticks(120)
+    assert menu.backdrop is not None
+    assert menu.backdrop.ticks > 100
+    before = pygame.surfarray.array3d(newcomer.picture())
+    newcomer.ticks(30)
+    moved = (pygame.surfarray.array3d(newcomer.picture()) != before).any(axis=2)
+    assert moved[newcomer.app.surface.get_width() // 2 :].mean() > 0.2, "the right half shows the drive"
+
+
 def test_a_newcomer_drives_the_first_lap_by_the_hints(newcomer: Person) -> None:
     newcomer.press("return")
     tour, play = tour_of(newcomer), newcomer.top(PlayScreen)

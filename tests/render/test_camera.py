@@ -74,6 +74,15 @@ def test_no_panel_lies_on_the_followed_car(track: Track) -> None:
         assert wide == pytest.approx((0.5 - 0.25 * direction) * SIZE[0]), "where there is room, it looks ahead as ever"
 
 
+def test_the_followed_car_drives_beside_a_menu(track: Track) -> None:
+    camera = ticked(Camera(), snapshot_of(track, vx=160.0, speed=160.0), 1)
+    camera.insets = Insets(left=348)
+    assert camera.look(SIZE).to_screen(0.0, 0.0)[0] == pytest.approx(348 + 0.05 * SIZE[0])
+    camera = ticked(Camera(), snapshot_of(track, vx=-160.0, speed=160.0), 1)
+    camera.insets = Insets(left=348)
+    assert camera.look(SIZE).to_screen(0.0, 0.0)[0] == pytest.approx(0.75 * SIZE[0]), "with all of its room ahead"
+
+
 def test_a_larger_window_shows_the_same_larger(track: Track) -> None:
     camera = ticked(Camera(), snapshot_of(track, vx=90.0, speed=90.0), 1)
     small, large = camera.look((640, 360)), camera.look((2560, 1440))

@@ -123,7 +123,8 @@ class Course:
         return Course((first, second), self.worn[places], self.piece * count / kept, self.heading)
 
 
-def build_course(track: Track) -> Course:
+def build_course(track: Track, worn: bool = True) -> Course:
+    """Build both sides of a road. worn: find the racing line, which takes longest; otherwise it is the middle."""
     fineness = max(1, round(track.length / (len(track.inner) - 1) / PIECE_LENGTH))
     walls = [_finer(line, fineness, curved=False) for line in (track.inner, track.outer)]
     edges = [_finer(line, fineness, curved=True) for line in (track.inner_road, track.outer_road)]
@@ -133,7 +134,8 @@ def build_course(track: Track) -> Course:
     tangents = track.centreline.tangents(arcs)
     left = np.stack([-tangents[:, 1], tangents[:, 0]], axis=1)
     first, second = (_side(wall, edge, left, bends) for wall, edge in zip(walls, edges, strict=True))
-    return Course((first, second), _worn(track, arcs, edges), track.length / count, track.start[2])
+    line = _worn(track, arcs, edges) if worn else np.full(count + 1, 0.5)
+    return Course((first, second), line, track.length / count, track.start[2])
 
 
 def _side(wall: Floats, edge: Floats, left: Floats, bends: Floats) -> Side:

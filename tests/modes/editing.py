@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pygame
 
@@ -37,7 +38,7 @@ class Draughtsman:
     def stroke(self, places: list[Pixel]) -> None:
         """Hold the left button along a line."""
         self.person.button_down(*places[0])
-        for before, after in zip(places, places[1:], strict=False):
+        for before, after in pairwise(places):
             self.person.drag(after[0] - before[0], after[1] - before[1], after)
         self.release(places[-1])
 

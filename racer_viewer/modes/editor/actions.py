@@ -13,7 +13,7 @@ from racer_viewer.ui.intents import KeyPress
 
 
 class Editor(Protocol):
-    """What the commands need of the screen. shift_held: Shift was held with the key that was pressed last."""
+    """Parts of the screen that the commands use. shift_held: Shift was held with the key that was pressed last."""
 
     document: CircuitDocument
     mouse: EditorMouse

@@ -45,7 +45,7 @@ TargetKind = Literal["point", "width", "line", "none"]
 
 @dataclass(frozen=True)
 class Target:
-    """What the mouse would take: a control point, one of its width handles, a place on the line, or nothing.
+    """Object below the mouse: a control point, one of its width handles, a place on the line, or nothing.
 
     index: index of the point. arc: place on the line.
     """
@@ -57,7 +57,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is drawn over the circuit in this frame.
+    """Layers over the circuit in this frame.
 
     stroke: freehand line so far [units]. box: selection rectangle [px]. cursor: cursor of a gamepad [px].
     to_pointer: place that the next point would get [units].

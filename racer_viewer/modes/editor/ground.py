@@ -20,7 +20,7 @@ MAX_SCALE_ERROR = 1.5
 """Factor between the scales of view and exact ground from which it is made again for the view."""
 
 Shape = tuple[tuple[Point, ...], int]
-"""What the ground depends on: control points and number of gates."""
+"""Inputs of the ground: control points and number of gates."""
 
 
 class EditorGround:

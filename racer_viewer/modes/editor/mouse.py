@@ -1,4 +1,4 @@
-"""What the mouse, or the cursor of a gamepad, does on the canvas: three tools, panning, zooming and widths."""
+"""Mouse and gamepad cursor on the canvas: three tools, panning, zooming and widths."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STROKE_STEP = 2.0
 
 
 class Tool(Enum):
-    """What a press on the canvas does: edit points, draw a line, or add points."""
+    """Effect of a press on the canvas: edit points, draw a line, or add points."""
 
     EDIT = mark("edit")
     FREEHAND = mark("freehand")

@@ -94,7 +94,15 @@ def _point_problems(points: Floats) -> Iterator[CircuitProblem]:
         reason = f"a circuit has at most {MAX_CONTROL_POINTS} control points, not {len(points)}"
         yield CircuitProblem("many", reason, *_first_point(points))
         return
+    # What keeps a track from being built comes first: the list of problems is cut.
+    for i, (x, y, _) in enumerate(points.tolist()):
+        if max(abs(x), abs(y)) > MAX_COORDINATE:
+            reason = f"control point {i}: {x:g}, {y:g} is farther out than {MAX_COORDINATE:g}"
+            yield CircuitProblem("far", reason, x, y, i)
     steps = np.hypot(*(points - np.roll(points, 1, axis=0))[:, :2].T)
+    if steps.sum() > MAX_LAP_LENGTH:
+        reason = f"the lap is over {steps.sum():.0f} units long: at most {MAX_LAP_LENGTH:.0f}"
+        yield CircuitProblem("long", reason, *_first_point(points))
     for i, ((x, y, half_width), step) in enumerate(zip(points.tolist(), steps.tolist(), strict=True)):
         if 2.0 * half_width <= CAR_WIDTH:
             reason = (
@@ -105,14 +113,8 @@ def _point_problems(points: Floats) -> Iterator[CircuitProblem]:
         if half_width > MAX_ROAD_WIDTH / 2.0:
             reason = f"control point {i}: half-width {half_width:g} is more than {MAX_ROAD_WIDTH / 2.0:g}"
             yield CircuitProblem("wide", reason, x, y, i)
-        if max(abs(x), abs(y)) > MAX_COORDINATE:
-            reason = f"control point {i}: {x:g}, {y:g} is farther out than {MAX_COORDINATE:g}"
-            yield CircuitProblem("far", reason, x, y, i)
         if step < CAR_WIDTH:
             yield CircuitProblem("same", f"control point {i} is nearly the same as the one before it", x, y, i)
-    if steps.sum() > MAX_LAP_LENGTH:
-        reason = f"the lap is over {steps.sum():.0f} units long: at most {MAX_LAP_LENGTH:.0f}"
-        yield CircuitProblem("long", reason, *_first_point(points))
 
 
 def _first_point(points: Floats) -> tuple[float, float]:

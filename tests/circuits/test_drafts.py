@@ -293,6 +293,12 @@ def test_what_cannot_be_built_is_not_built() -> None:
     assert [preview(far).track, [problem.kind for problem in preview(far).problems]] == [None, ["long"]]
 
 
+def test_a_list_full_of_small_problems_does_not_hide_a_large_one() -> None:
+    narrow = tuple(Point(float(i), float(i % 7), 0.5) for i in range(100))
+    assert preview(Draft(points=(*narrow, Point(5e5, 0.0, 10.0)))).track is None
+    assert preview(Draft(points=(*narrow, *[Point(5e300, 0.0, 10.0)] * 3))).track is None
+
+
 def test_problems_are_those_that_refuse_the_circuit() -> None:
     """The first message of a preview is the one that a file of this circuit is refused with."""
     from racer_env.errors import CircuitError

@@ -1,8 +1,9 @@
 """Formats of files: valid examples, their mutations and their readers."""
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,10 +17,15 @@ from racer_env.engine.circuits import assets_folder
 from racer_env.engine.config import Config, load_config, parse_config
 from racer_env.engine.quantities import QUANTITIES
 from racer_env.engine.scoring import RecordedDrive, pay
+from racer_env.errors import CircuitError
 from racer_viewer.agents import load_agent, load_stats, models_folder, save_stats
 from racer_viewer.agents.model_writer import write_vec_normalize
 from racer_viewer.agents.onnx_file import FLOAT, OnnxGraph, OnnxNode, OnnxPort, write_onnx
 from racer_viewer.agents.stats_files import stats_npz
+from racer_viewer.circuits.draft import mirror, smooth
+from racer_viewer.circuits.library import CircuitLibrary
+from racer_viewer.circuits.preview import preview
+from racer_viewer.circuits.strokes import fit_stroke
 from racer_viewer.modes.models import LapTimeCache, ModelLaps
 from racer_viewer.render.plots.figures import content_of
 from racer_viewer.replays import replay_from_bytes, replay_to_bytes
@@ -39,6 +45,7 @@ from racer_viewer.ui.theme import ORDINARY
 from tests.fuzz.limited import Format
 from tests.fuzz.mutations import (
     mutate_bytes,
+    mutate_circuit,
     mutate_formula,
     mutate_json,
     mutate_lines,
@@ -111,6 +118,38 @@ def resume_sb3_from(path: Path) -> None:
 
 def circuits(folder: Path) -> Sequence[bytes]:
     return [path.read_bytes() for path in sorted((assets_folder() / "circuits").glob("*.json"))]
+
+
+def edit_own_circuit(data: bytes, folder: Path) -> None:
+    """List a file in the library of own circuits, edit and preview it as the editor does, save it, and drive on it."""
+    library = CircuitLibrary(folder)
+    library.folder.mkdir()
+    for name in ("mine.json", "other.draft.json"):
+        (library.folder / name).write_bytes(data)
+    for entry in library.entries():
+        with suppress(CircuitError):
+            seen = preview(smooth(mirror(entry.draft())))
+            assert np.isfinite(seen.line).all()
+            seen.nearest_arc(0.0, 0.0)
+            assert seen.facts is None or seen.facts.length > 0.0
+            assert library.save(seen.draft, entry.id).drivable == seen.drivable
+            assert not seen.drivable or load_circuit(library.entries()[0].path).tables
+            break
+    shutil.rmtree(library.folder)
+
+
+def strokes(folder: Path) -> Sequence[bytes]:
+    """Return lines that were drawn with a mouse: a lap, one with loops, and a scribble."""
+    turns = np.linspace(0.0, 2.0 * np.pi, 200)
+    lap = np.column_stack([300.0 * np.cos(turns), 200.0 * np.sin(turns)])
+    loops = lap + 40.0 * np.column_stack([np.cos(9.0 * turns), np.sin(9.0 * turns)])
+    scribble = np.random.default_rng(1).normal(0.0, 200.0, (60, 2))
+    return [line.tobytes() for line in (lap, loops, scribble)]
+
+
+def fit_line_drawn(data: bytes, folder: Path) -> None:
+    line = np.frombuffer(data[: len(data) // 16 * 16]).reshape(-1, 2)
+    assert np.isfinite(fit_stroke([(float(x), float(y)) for x, y in line])).all()
 
 
 def onnx_models(folder: Path) -> Sequence[bytes]:
@@ -271,6 +310,8 @@ def pay_formula(data: bytes, folder: Path) -> None:
 
 FILE_FORMATS = (
     Format("circuit", circuits, mutate_json, file(".json", lambda path: load_circuit(path).tables), share=0.2),
+    Format("own circuit", circuits, mutate_circuit, edit_own_circuit, share=0.2),
+    Format("stroke", strokes, mutate_bytes, fit_line_drawn, share=0.2),
     Format("ai-config", ai_configs, mutate_json, file(".json", load_config)),
     Format("formula", lambda folder: [formula.encode() for formula in FORMULAS], mutate_formula, pay_formula),
     Format("run config", lambda folder: [preset("ppo").to_json().encode(), run_config_with_terms()], mutate_json,

@@ -147,6 +147,35 @@ _FORMULA_WORDS = (
 )  # fmt: skip
 
 
+def mutate_circuit(data: bytes, draw: random.Random) -> bytes:
+    """Move, repeat, drop or scale control points, so that most files stay well formed; or change any value."""
+    if draw.random() < 0.2:
+        return mutate_json(data, draw)
+    circuit = json.loads(data)
+    points = [list(point) for point in circuit["control_points"]]
+    for _ in range(draw.choice((1, 1, 2, 4))):
+        kind, at = draw.randrange(8), draw.randrange(len(points) or 1)
+        size = draw.choice((0.5, 5.0, 60.0, 400.0, 3000.0))
+        if kind == 0:
+            points = [[x + draw.gauss(0.0, size), y + draw.gauss(0.0, size), width] for x, y, width in points]
+        elif kind == 1:
+            points[at:at] = points[at : at + draw.choice((1, 3, 10))] * draw.choice((1, 5, 90, 2000))
+        elif kind == 2:
+            del points[at : at + draw.choice((1, 3, 1000))]
+        elif kind == 3:
+            factor = draw.choice((0.0, 1e-3, 0.3, 3.0, 60.0, 1e9, -1.0))
+            points = [[factor * x, draw.choice((1.0, factor)) * y, width] for x, y, width in points]
+        elif kind == 4:
+            points = [[x, y, draw.choice((width, 0.0, 2.0, size, -size))] for x, y, width in points]
+        elif kind == 5:
+            draw.shuffle(points)
+        elif kind == 6:
+            points = [[round(number / 7) * size, size * (number % 7), 5.0] for number in range(draw.choice((50, 900)))]
+        elif points:
+            points[at][draw.randrange(3)] = draw.choice([each for each in NUMBERS if abs(each) < 1e300])
+    return json.dumps({**circuit, "control_points": points, "gates": draw.choice((2, 30, 1000))}).encode()
+
+
 def mutate_lines(data: bytes, draw: random.Random) -> bytes:
     """Change a line of JSON, or the order and number of the lines."""
     lines = data.splitlines()

@@ -16,12 +16,14 @@ import venv
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pip
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 from tests.processes import wait_for
 
@@ -494,6 +496,28 @@ def test_the_app_needs_no_torch_and_no_tools() -> None:
     names = {pin.name for pin in locked(ROOT / "requirements" / "app.lock")}
     assert len(names) < 25
     assert not names & {"torch", "stable-baselines3", "tensorboard", "box2d", "pyinstaller", "pytest", "mypy", "ruff"}
+
+
+@pytest.mark.parametrize("part", ["app", "sb3", "games", "dev", "release"])
+def test_a_part_needs_no_packages_but_its_own_and_those_of_the_app(part: str) -> None:
+    """`run.py package` installs the part `dev` alone, for example."""
+    locks = ("app", part, *(["torch"] if part == "sb3" else []))
+    there = {canonicalize_name(pin.name) for lock in locks for pin in locked(ROOT / "requirements" / f"{lock}.lock")}
+    for pin in locked(ROOT / "requirements" / f"{part}.lock"):
+        try:
+            needed = [Requirement(each) for each in metadata.requires(pin.name) or ()]
+        except metadata.PackageNotFoundError:
+            continue  # not installed here
+        for each in needed:
+            if each.marker is None or each.marker.evaluate({"extra": ""}):
+                assert canonicalize_name(each.name) in there, f"{pin.name} needs {each}"
+
+
+def test_parts_of_one_environment_want_the_same_versions() -> None:
+    chosen: dict[str, str] = {}
+    for part in ("app", "sb3", "games", "dev", "release"):
+        for pin in locked(ROOT / "requirements" / f"{part}.lock"):
+            assert chosen.setdefault(pin.name, str(pin.specifier)) == str(pin.specifier), pin.name
 
 
 @pytest.mark.parametrize("lock", sorted((ROOT / "requirements").glob("*.lock")), ids=lambda lock: lock.stem)

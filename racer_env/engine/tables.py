@@ -119,6 +119,13 @@ def build_tables(
     line: Centreline, inner: Floats, outer: Floats, gates: Floats, cell_size: float = CELL_SIZE
 ) -> TrackTables:
     """Build all tables of a track except the beams, which `beams.add_beams` adds."""
+    return add_search(build_wall_grid(line, inner, outer, gates, cell_size))
+
+
+def build_wall_grid(
+    line: Centreline, inner: Floats, outer: Floats, gates: Floats, cell_size: float = CELL_SIZE
+) -> TrackTables:
+    """Build the tables of a track without what `add_search` and `beams.add_beams` add, which takes half as long."""
     count = max(100, math.ceil(line.length / 2.0))
     arcs = np.arange(count) * line.length / count
     stretches, first = build_stretches(line, line.length / count)
@@ -134,18 +141,24 @@ def build_tables(
 
     cells = np.zeros(int(frame["columns"][0] * frame["rows"][0]) + 1, CELL)
     walls = _fill_walls(frame[0], segments, cells)
-    _fill_jumps(frame[0], cells)
     squares = np.zeros(int(frame["square_columns"][0] * frame["square_rows"][0]) + 1, SQUARE)
     squares["beams"] = -1
-    candidates = _fill_candidates(frame[0], samples, squares)
-    squares["samples"] += len(walls)
     continued = [np.resize(wall[:-1], (len(wall) + OVERLAP, 2)) for wall in (inner, outer)]
     return TrackTables(
-        frame, stretches, samples, limits, segments, np.array(gates), cells, np.concatenate([walls, candidates]),
+        frame, stretches, samples, limits, segments, np.array(gates), cells, walls,
         wall_points=np.concatenate(continued).T.copy(),
         squares=squares,
         beams=np.zeros((0, BEAM_DIRECTIONS), BEAM),
     )  # fmt: skip
+
+
+def add_search(tables: TrackTables) -> TrackTables:
+    """Return the tables of a wall grid with the jumps of rays and the candidates for the nearest centreline sample."""
+    cells, squares = tables.cells.copy(), tables.squares.copy()
+    _fill_jumps(tables.frame[0], cells)
+    candidates = _fill_candidates(tables.frame[0], tables.samples, squares)
+    squares["samples"] += len(tables.lists)
+    return tables._replace(cells=cells, squares=squares, lists=np.concatenate([tables.lists, candidates]))
 
 
 def _frame(points: Floats, cell_size: float) -> NDArray[np.void]:

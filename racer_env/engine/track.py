@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from racer_env.engine.beams import add_beams
 from racer_env.engine.centreline import Centreline, Floats, build_centreline
-from racer_env.engine.tables import CELL_SIZE, TrackTables, build_tables
+from racer_env.engine.tables import CELL_SIZE, TrackTables, add_search, build_tables, build_wall_grid
 from racer_env.engine.walls import build_borders, build_gates
 from racer_env.errors import CircuitError
 
@@ -56,13 +56,13 @@ class Track:
 
     @cached_property
     def grid(self) -> TrackTables:
-        """Tables without beams: quick to build, and sufficient for the check for crossing walls."""
-        return build_tables(self.centreline, self.inner, self.outer, self.gates, CELL_SIZE)
+        """Tables with the walls only: quick to build, and sufficient for the check of a circuit."""
+        return build_wall_grid(self.centreline, self.inner, self.outer, self.gates, CELL_SIZE)
 
     @cached_property
     def tables(self) -> TrackTables:
         """Tables that the compiled code reads; built on first use."""
-        return add_beams(self.grid)
+        return add_beams(add_search(self.grid))
 
     def brute_force_tables(self) -> TrackTables:
         """Return tables with one cell that lists everything, without beams: same results, slow."""

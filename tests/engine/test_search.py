@@ -61,7 +61,7 @@ def test_the_predicted_result_is_that_of_the_search(name: str) -> None:
     track = uneven_track(int(name.split()[1])) if name.startswith("uneven") else load_circuit(name)
     points = points_around(track, seed=1)
     arcs = np.zeros((POINTS, 2))
-    bind(both_ways, track.grid, points, arcs)(track.grid, points, arcs)
+    bind(both_ways, track.tables, points, arcs)(track.tables, points, arcs)
     apart = np.abs(arcs[:, 0] - np.mod(arcs[:, 1], track.length))
     assert np.minimum(apart, track.length - apart).max() < 1e-11
 

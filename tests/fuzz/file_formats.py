@@ -311,7 +311,7 @@ def pay_formula(data: bytes, folder: Path) -> None:
 FILE_FORMATS = (
     Format("circuit", circuits, mutate_json, file(".json", lambda path: load_circuit(path).tables), share=0.2),
     Format("own circuit", circuits, mutate_circuit, edit_own_circuit, share=0.2),
-    Format("stroke", strokes, mutate_bytes, fit_line_drawn, share=0.2),
+    Format("stroke", strokes, mutate_bytes, fit_line_drawn, share=0.1),
     Format("ai-config", ai_configs, mutate_json, file(".json", load_config)),
     Format("formula", lambda folder: [formula.encode() for formula in FORMULAS], mutate_formula, pay_formula),
     Format("run config", lambda folder: [preset("ppo").to_json().encode(), run_config_with_terms()], mutate_json,

@@ -30,7 +30,8 @@ class XvfbScreen:
     def __enter__(self) -> XvfbScreen:
         reading, writing = os.pipe()
         width, height = self._size
-        command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{width}x{height}x24"]
+        # Without -noreset the server starts anew when its last client leaves, and refuses others meanwhile.
+        command = ["Xvfb", "-noreset", "-displayfd", str(writing), "-screen", "0", f"{width}x{height}x24"]
         self._server = subprocess.Popen(
             [*command, "-fbdir", str(self._folder)], pass_fds=[writing], stderr=subprocess.DEVNULL
         )

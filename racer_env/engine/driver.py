@@ -37,17 +37,23 @@ class Driver:
         here = (cars["arc"] * self._per_unit).astype(np.int64) % len(self._line)
         reach = LOOK_AHEAD + LOOK_AHEAD_PER_SPEED * cars["speed"]
         ahead = (here + (reach * self._per_unit).astype(np.int64)) % len(self._line)
-        to_x, to_y = self._line[ahead, 0] - cars["x"], self._line[ahead, 1] - cars["y"]
-        cos, sin = np.cos(cars["heading"]), np.sin(cars["heading"])
-        left = cos * to_y - sin * to_x
-        wheel_angle = 2.0 * WHEELBASE * left / np.maximum(to_x**2 + to_y**2, 1.0)
-        wheel_angle = np.where(cos * to_x + sin * to_y < 0.0, np.copysign(MAX_WHEEL_ANGLE, left), wheel_angle)
         missing = self._speeds[here] - cars["speed"]
         actions = np.empty((len(here), 3))
-        actions[:, 0] = -wheel_angle * (1.0 + STEERING_FADE * cars["speed"]) / MAX_WHEEL_ANGLE
+        actions[:, 0] = pursue(cars, self._line[ahead, 0], self._line[ahead, 1])
         actions[:, 1] = missing * THROTTLE_PER_SPEED
         actions[:, 2] = -missing * BRAKE_PER_SPEED
         return np.clip(actions, (-1.0, 0.0, 0.0), 1.0, out=actions)
+
+
+def pursue(cars: Cars, x: Floats, y: Floats) -> Floats:
+    """Return the steering (N,) that leads cars to points on an arc; beyond the limits for sharp turns."""
+    to_x, to_y = x - cars["x"], y - cars["y"]
+    cos, sin = np.cos(cars["heading"]), np.sin(cars["heading"])
+    left = cos * to_y - sin * to_x
+    wheel_angle = 2.0 * WHEELBASE * left / np.maximum(to_x**2 + to_y**2, 1.0)
+    wheel_angle = np.where(cos * to_x + sin * to_y < 0.0, np.copysign(MAX_WHEEL_ANGLE, left), wheel_angle)
+    steering: Floats = -wheel_angle * (1.0 + STEERING_FADE * cars["speed"]) / MAX_WHEEL_ANGLE
+    return steering
 
 
 def _plan_speeds(curvature: Floats) -> Floats:

@@ -3,7 +3,8 @@
 `trace_replay(load_replay("lap.racer"))` returns every tick, bit-identical. Importing this package loads no engine.
 """
 
-from racer_viewer.replays.demonstrations import Demonstration, clean_laps, demonstrated_drive, demonstrated_lap, laps_of
+from racer_viewer.replays.demonstrations import Demonstration, clean_laps, demonstrated_drive, demonstrated_lap
+from racer_viewer.replays.recoveries import RecoverySteps, recoveries
 from racer_viewer.replays.replay import ENGINE_VERSION, Replay, ReplayError, ReplayRecorder, RunRecording
 from racer_viewer.replays.replay_file import (
     SUFFIX,
@@ -32,6 +33,7 @@ __all__ = [
     "SUFFIX",
     "Comparison",
     "Demonstration",
+    "RecoverySteps",
     "Replay",
     "ReplayError",
     "ReplayFacts",
@@ -47,8 +49,8 @@ __all__ = [
     "demonstrated_drive",
     "demonstrated_lap",
     "file_name",
-    "laps_of",
     "load_replay",
+    "recoveries",
     "replay_from_bytes",
     "replay_to_bytes",
     "save_replay",

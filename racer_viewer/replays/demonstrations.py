@@ -5,18 +5,13 @@ Every reader of a drive's observations, actions and rewards uses this: cloning, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from racer_viewer.replays.replay import Replay, ReplayError
-from racer_viewer.replays.trace import ReplayLap, Trace, trace_replay
-
-if TYPE_CHECKING:
-    from racer_env.engine import Track
+from racer_viewer.replays.replay import ReplayError
+from racer_viewer.replays.trace import ReplayLap, Trace
 
 Floats = NDArray[np.float64]
 
@@ -58,22 +53,16 @@ def demonstrated_lap(trace: Trace, lap: ReplayLap) -> Demonstration:
     return _part(trace, lap.first, lap.last)
 
 
-def clean_laps(trace: Trace) -> tuple[Demonstration, ...]:
-    """Return the clean laps of a drive. Raises ReplayError if there is none, or if it cannot be re-simulated."""
+def clean_laps(trace: Trace) -> tuple[ReplayLap, ...]:
+    """Return the clean laps of a drive. Raises ReplayError if there is none, or if it drives differently here."""
     if trace.mismatch is not None:
-        warning = trace.replay.engine_warning
-        raise ReplayError(warning or f"it does not re-simulate as recorded: {trace.mismatch}")
+        raise ReplayError(trace.replay.engine_warning or f"it does not re-simulate as recorded: {trace.mismatch}")
     if not trace.laps:
         raise ReplayError("it has no finished lap to learn from")
-    laps = tuple(demonstrated_lap(trace, lap) for lap in trace.laps if lap.clean)
+    laps = tuple(lap for lap in trace.laps if lap.clean)
     if not laps:
         raise ReplayError(f"it has no clean lap to learn from: {trace.laps[0].fault}")
     return laps
-
-
-def laps_of(replays: Iterable[Replay], track: Track | None = None) -> tuple[Demonstration, ...]:
-    """Return the clean laps of several replays, each re-simulated; see `clean_laps`."""
-    return tuple(lap for replay in replays for lap in clean_laps(trace_replay(replay, track)))
 
 
 def _part(trace: Trace, first: int, last: int) -> Demonstration:

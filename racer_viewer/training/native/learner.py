@@ -6,14 +6,11 @@ learner resumes the runs of the other.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +22,7 @@ from racer_viewer.agents import AgentError, load_agent, load_stats
 from racer_viewer.training.config import STARTS, RunConfig
 from racer_viewer.training.learner import Callback, Learner, LearnerError, PolicyWeights
 from racer_viewer.training.metric_files import MetricsCollector, MetricsFiles
+from racer_viewer.training.native.blas import use_one_blas_thread
 from racer_viewer.training.native.model_files import load_native_model, save_native_model
 from racer_viewer.training.native.network import Floats, initial_parameters
 from racer_viewer.training.native.rollout import Normalisation, RolloutCollector
@@ -35,8 +33,6 @@ from racer_viewer.training.run_log import RunLog
 
 MAX_THREADS = 4
 """Maximum number of threads if the config does not set one; more bring little with small networks."""
-SET_THREADS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads")
-"""Names of OpenBLAS's function that sets its number of threads; numpy's own builds add a prefix and a suffix."""
 CALL_INTERVAL = 1.0 / 90.0
 """Time [s] between two calls of `on_step`: that of the car feed, so that viewers see smooth movement."""
 
@@ -254,25 +250,3 @@ def free_threads() -> int:
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
     cores = os.cpu_count() or 1 if affinity is None else len(affinity(0))
     return min(cores, MAX_THREADS)
-
-
-@cache
-def use_one_blas_thread() -> None:
-    """Make every matrix product of numpy use one thread.
-
-    OpenBLAS otherwise shares each small product among all cores and waits for them, which makes learning up to twenty
-    times slower on a busy machine. `OPENBLAS_NUM_THREADS` works only if it is set before numpy is imported.
-    """
-    for path in _blas_libraries():
-        with suppress(OSError):
-            library = ctypes.CDLL(str(path))  # loaded already: the same library that numpy uses
-            for name in SET_THREADS:
-                if hasattr(library, name):
-                    getattr(library, name)(1)
-
-
-def _blas_libraries() -> Iterator[Path]:
-    """Yield the OpenBLAS libraries that come with numpy; none if numpy was built with another one."""
-    package = Path(np.__file__).parent
-    for folder in (package.with_name("numpy.libs"), package / ".dylibs"):
-        yield from folder.glob("*openblas*")

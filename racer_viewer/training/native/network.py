@@ -29,6 +29,7 @@ Rows = NDArray[np.int64]
 
 POLICY, VALUE = 0, 1
 """Index of the networks in every stack."""
+BOTH = slice(POLICY, VALUE + 1)
 BLOCK_ROWS = 512
 """Maximum number of rows of a block; its activations fit into the cache of a core."""
 HIDDEN_GAIN, ACTION_GAIN, VALUE_GAIN = math.sqrt(2.0), 0.01, 1.0
@@ -205,28 +206,37 @@ class NetworkPass:
 
     def gradient(self, data: Minibatch, block: Rows, settings: LossSettings, result: BlockGradient) -> None:
         """Compute the gradient of a block; without the entropy bonus, which depends on no row."""
-        parameters, weights, part = self._parameters, self._parameters.weights, result.parameters
-        space = self._workspace(len(block))
-        self._kernels.take_rows(data.observations, block, space.inputs)
-        self._forward(space, slice(POLICY, VALUE + 1))
+        parameters, part = self._parameters, result.parameters
+        space = self.forward(data.observations, block)
         self._kernels.policy_gradient(
             space.outputs, parameters.biases[-1], np.exp(-parameters.log_std), data, block, settings,
             space.output_errors, part.biases[-1], part.log_std, result.sums,
         )  # fmt: skip
-        errors = space.output_errors
+        self.backward(space, part)
+
+    def forward(self, observations: Floats, block: Rows, nets: slice = BOTH) -> Workspace:
+        """Compute the hidden values of a block of observations (n, 14), and the outputs without their bias."""
+        space = self._workspace(len(block))
+        self._kernels.take_rows(observations, block, space.inputs)
+        self._forward(space, nets)
+        return space
+
+    def backward(self, space: Workspace, gradient: Parameters, nets: slice = BOTH) -> None:
+        """Set the gradient of all weights, and of the biases of the hidden layers, from `space.output_errors`."""
+        errors = space.output_errors[nets]
         for layer in reversed(range(len(space.hidden))):
-            hidden = space.hidden[layer]
-            np.matmul(hidden.transpose(0, 2, 1), errors, out=part.weights[layer + 1])
-            np.matmul(errors, weights[layer + 1].transpose(0, 2, 1), out=space.errors[layer])
-            errors = space.errors[layer]
-            self._kernels.backpropagate(errors, hidden, part.biases[layer], self._relu)
-        np.matmul(space.inputs.T, errors, out=part.weights[0])
+            hidden = space.hidden[layer][nets]
+            np.matmul(hidden.transpose(0, 2, 1), errors, out=gradient.weights[layer + 1][nets])
+            np.matmul(
+                errors, self._parameters.weights[layer + 1][nets].transpose(0, 2, 1), out=space.errors[layer][nets]
+            )
+            errors = space.errors[layer][nets]
+            self._kernels.backpropagate(errors, hidden, gradient.biases[layer][nets], self._relu)
+        np.matmul(space.inputs.T, errors, out=gradient.weights[0][nets])
 
     def values(self, observations: Floats, block: Rows, result: Floats) -> None:
         """Write the value estimates of a block of observations (n, 14) to the same rows of `result` (n,)."""
-        space = self._workspace(len(block))
-        self._kernels.take_rows(observations, block, space.inputs)
-        self._forward(space, slice(VALUE, VALUE + 1))
+        space = self.forward(observations, block, slice(VALUE, VALUE + 1))
         result[block] = space.outputs[VALUE, :, 0] + self._parameters.biases[-1][VALUE, 0]
 
     def _workspace(self, rows: int) -> Workspace:

@@ -86,7 +86,7 @@ class Updater:
         self._team = ThreadTeam(threads, "racer-update")
         self._passes = [NetworkPass(parameters, config.activation) for _ in range(threads)]
         self._gradients: list[BlockGradient] = []
-        self._advantages, self._adam = _bind()
+        self._advantages = _bind()[0]
         shape = (config.n_steps, config.num_cars)
         self.advantages, self.returns = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         self.values: Floats = np.zeros((config.n_steps + 1, config.num_cars), np.float32)
@@ -185,17 +185,26 @@ class Updater:
     def step(self, data: Minibatch, rows: Rows, learning_rate: float) -> Doubles:
         """Make one step of Adam with a minibatch; return the means of its losses."""
         gradient, means = self.gradient(data, rows)
-        norm = math.sqrt(float(np.dot(gradient.flat, gradient.flat)))
-        if not math.isfinite(norm) or not np.isfinite(means).all():
+        if not np.isfinite(means).all():
             raise DivergedError("a gradient is not finite")
-        self.adam.steps += 1
-        self._adam(
-            self._parameters.flat, gradient.flat, self.adam.first.flat, self.adam.second.flat,
-            min(1.0, self._config.max_grad_norm / (norm + NORM_EPSILON)),
-            learning_rate / (1.0 - BETA_1**self.adam.steps),
-            1.0 / math.sqrt(1.0 - BETA_2**self.adam.steps),
-        )  # fmt: skip
+        adam_step(self._parameters, gradient, self.adam, learning_rate, self._config.max_grad_norm)
         return means
+
+
+def adam_step(
+    parameters: Parameters, gradient: Parameters, state: AdamState, learning_rate: float, max_norm: float = math.inf
+) -> None:
+    """Make a step of Adam. Raises DivergedError if the gradient is not finite."""
+    norm = math.sqrt(float(np.dot(gradient.flat, gradient.flat)))
+    if not math.isfinite(norm):
+        raise DivergedError("a gradient is not finite")
+    state.steps += 1
+    _bind()[1](
+        parameters.flat, gradient.flat, state.first.flat, state.second.flat,
+        min(1.0, max_norm / (norm + NORM_EPSILON)),
+        learning_rate / (1.0 - BETA_1**state.steps),
+        1.0 / math.sqrt(1.0 - BETA_2**state.steps),
+    )  # fmt: skip
 
 
 def _minibatches(order: Rows, size: int) -> Iterator[Rows]:

@@ -12,6 +12,7 @@ import numpy as np
 import pygame
 
 from racer_env.engine import CAR, TICKS_PER_SECOND
+from racer_viewer.modes.lap_comparison import open_lap_comparison
 from racer_viewer.modes.race_view import RaceView
 from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.waiting import WaitingScreen, open_safely, open_when_ready
@@ -95,6 +96,7 @@ class ReplayScreen(Screen):
         self.traces = tuple(traces)
         self.followed, self.at = 0, 0
         self.length = max(trace.ticks for trace in traces)
+        self._lap_count = sum(len(trace.laps) for trace in traces)
         self._timings = [
             TraceTimings(
                 trace.rows,
@@ -124,6 +126,7 @@ class ReplayScreen(Screen):
             (f"{key(Command.TICK_BACK)} {key(Command.TICK)}", _("a tick")),
             (f"{key(Command.SLOWER)} {key(Command.FASTER)}", _("speed")),
             *([(key(Command.NEXT_CAR), _("follow another"))] if len(self.traces) > 1 else []),
+            *([(key(Command.COMPARE), _("compare laps"))] if self._lap_count > 1 else []),
             (key(Command.RESTART), _("restart")),
             *self.view.keys(),
         )
@@ -149,6 +152,9 @@ class ReplayScreen(Screen):
                 self.go_to(self.at - 1)
             case Command.NEXT_CAR:
                 self._follow((self.followed + 1) % len(self.traces))
+            case Command.COMPARE:
+                self.playback.paused = True
+                open_lap_comparison(self.app, self.traces, self.followed)
             case _ if self.timeline.handle(intent) or self.playback.handle(intent):
                 pass
             case _:

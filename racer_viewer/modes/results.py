@@ -10,10 +10,12 @@ import pygame
 
 from racer_env.engine import TICKS_PER_SECOND, component_colours
 from racer_viewer.modes.circuits import MEDAL_NAMES, MEDALS
+from racer_viewer.modes.lap_comparison import open_lap_comparison
 from racer_viewer.modes.race import RaceSetup, Tick
 from racer_viewer.modes.race_view import save_to_replays
 from racer_viewer.modes.replay_screen import open_runs
 from racer_viewer.modes.screen import AppContext, Screen
+from racer_viewer.replays import Replay, trace_replay
 from racer_viewer.replays.records import Medal, medal_for, medal_ticks, next_medal
 from racer_viewer.snapshot import CarStyle
 from racer_viewer.timing import NO_TIME, LapTime, lap_time, signed
@@ -155,6 +157,15 @@ class ResultsScreen(Screen):
                 else []
             ),
             Button(_("Watch replay"), _("All cars of this race") if rivals else _("Your drive"), on_press=self._watch),
+            *(
+                [
+                    Button(
+                        _("Compare laps"), _("Lines, speed and inputs, and where time was won"), on_press=self._compare
+                    )
+                ]
+                if sum(len(state.laps) for state in last.episodes) > 1
+                else []
+            ),
             Button(_("Save replay"), _("As a file to watch or share"), on_press=self._save),
             Button(app.leave_label, on_press=app.leave_race),
         ]
@@ -362,10 +373,18 @@ class ResultsScreen(Screen):
         self.app.pop()
         self._race.next_circuit()
 
-    def _watch(self) -> None:
+    def _replays(self) -> list[Replay]:
+        """Return the drives of all cars, the followed one first."""
         states = [self._last.followed, *(each for each in self._last.episodes if each is not self._last.followed)]
         replays = [self._replay, *(state.replay() for state in states[1:])]
-        open_runs(self.app, lambda: [replay for replay in replays if replay is not None])
+        return [replay for replay in replays if replay is not None]
+
+    def _watch(self) -> None:
+        open_runs(self.app, self._replays)
+
+    def _compare(self) -> None:
+        track = self._last.snapshot.track
+        open_lap_comparison(self.app, [trace_replay(replay, track) for replay in self._replays()])
 
     def _save(self) -> None:
         save_to_replays(self.app, self._replay)

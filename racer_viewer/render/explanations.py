@@ -197,6 +197,40 @@ CHART_EXPLANATIONS: Mapping[str, Explanation] = {
 }
 """Explanations of charts by name."""
 
+LAP_EXPLANATIONS: Mapping[str, Explanation] = {
+    "gap": Explanation(
+        mark("Gap"),
+        mark(
+            "How far the second lap is behind the first at each point of the circuit. Where the line rises, the second"
+            " lap loses time; where it falls, it wins some back."
+        ),
+        mark("seconds over units of distance"),
+    ),
+    "speed": Explanation(
+        mark("Speed of both laps"),
+        mark("The deepest points are the corners: who is faster there carries that speed along the next straight."),
+        mark("your unit of speed over units of distance"),
+    ),
+    "steering": Explanation(
+        mark("Steering of both laps"),
+        mark("How far the front wheels are turned. A calm line needs few and small corrections."),
+        mark("share of full lock; right is positive"),
+    ),
+    "pedals": Explanation(
+        mark("Pedals of both laps"),
+        mark("Throttle above zero, brake below. It shows who brakes later and who is on the throttle earlier."),
+        mark("share of full travel"),
+    ),
+    "lines": Explanation(
+        mark("Lines of both laps"),
+        mark(
+            "Where both cars drove. The numbers are the places where most time is won or lost; the second map shows"
+            " the place that is chosen, or the one below the mouse."
+        ),
+    ),
+}
+"""Explanations of the charts and maps that compare two laps, by name."""
+
 BOX_WIDTH, LINE_GAP = 300, 3
 """Width of a box and distance between its lines, at scale 1 [px]."""
 OFF = 14

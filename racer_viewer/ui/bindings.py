@@ -44,6 +44,7 @@ DEFAULT_BINDINGS: dict[str, tuple[str, ...]] = {
     Command.NEXT_CIRCUIT: ("page down",),
     Command.EPISODES: ("e",),
     Command.KEEP: ("k",),
+    Command.COMPARE: ("x",),
     Command.LAYOUT: ("l",),
 }
 """Bindings that the user may change, with their default keys."""
@@ -94,6 +95,7 @@ BINDING_LABELS = {
     Command.NEXT_CIRCUIT: mark("Next circuit"),
     Command.EPISODES: mark("Episodes"),
     Command.KEEP: mark("Save replay"),
+    Command.COMPARE: mark("Compare laps"),
     Command.LAYOUT: mark("Training view"),
 }
 

@@ -52,6 +52,8 @@ class Command(StrEnum):
     PREVIOUS_CIRCUIT = auto()
     NEXT_CIRCUIT = auto()
     EPISODES = auto()
+    COMPARE = auto()
+    """Compare two laps of replays."""
     LAYOUT = auto()
     """Switch to the next view of a training run."""
     KEEP = auto()

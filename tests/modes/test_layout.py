@@ -21,6 +21,7 @@ from racer_viewer.modes.file_browser import FileBrowser
 from racer_viewer.modes.film_screen import FilmScreen
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.ladder import agent_drive
+from racer_viewer.modes.lap_comparison import open_lap_comparison
 from racer_viewer.modes.play import PlayScreen, open_play
 from racer_viewer.modes.replay_lists import RecordsScreen, ReplaysScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
@@ -100,6 +101,13 @@ def event_won(person: Person) -> None:
     person.app.context.push(CareerScreen(person.app.context))
     person.press("return")
     drive(person, CHAMPION, lambda: isinstance(person.app.context.top, ResultsScreen))
+
+
+def lap_comparison(person: Person) -> None:
+    """Compare two laps with a place chosen and the mouse over a chart."""
+    traces = [trace_replay(ring_run(400, throttle, driver)) for throttle, driver in ((1.0, "Anna"), (0.7, "opponent"))]
+    open_lap_comparison(person.app.context, traces)
+    person.press("down", "down", "down")
 
 
 def welcome(person: Person) -> None:
@@ -300,6 +308,7 @@ SCREENS: dict[str, Callable[[Person], None]] = {
     "tour, watching": partial(tour, part=1),
     "browser": browser,
     "message": question,
+    "lap comparison": lap_comparison,
 }
 
 

@@ -200,12 +200,9 @@ class Chart:
             self.picture.fill(grid, (x, frame.top, 1, frame.height))
             said = quantity(value, step)
             if value == values[-1] and value:
-                long = self.theme.width(_("{steps} steps").format(steps=said), TICK_TEXT)
-                said = (
-                    _("{steps} steps").format(steps=said)
-                    if self._label_left(x, long) >= end + self.theme.px(6)
-                    else said
-                )
+                full = _(self.content.along).format(steps=said)
+                fits = self._label_left(x, self.theme.width(full, TICK_TEXT)) >= end + self.theme.px(6)
+                said = full if fits else said
             label = self.theme.text(said, TICK_TEXT, self.theme.palette.faint)
             end = self.picture.blit(label, (self._label_left(x, label.get_width()), top)).right
 

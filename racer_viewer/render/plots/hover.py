@@ -148,7 +148,8 @@ def _notes(chart: Chart, x: float) -> Words:
     """Return the step and the events there."""
     palette = chart.theme.palette
     near = [(mark.text, colour_of(mark, palette)) for mark, at in chart.marks if abs(at - x) <= chart.theme.px(NEAR)]
-    return [(_("{steps:,.0f} steps").format(steps=chart.axes.steps_at(x)), palette.faint), *near]
+    here = _(chart.content.along).format(steps=f"{chart.axes.steps_at(x):,.0f}")
+    return [(here, palette.faint), *near]
 
 
 @dataclass(frozen=True, eq=False)

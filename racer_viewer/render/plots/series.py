@@ -75,6 +75,7 @@ class Content:
     latest: text beside the title.
     legend: names of the drawn series.
     empty: text if there is nothing to draw.
+    along: text for a position along the horizontal axis.
     """
 
     title: str
@@ -88,6 +89,7 @@ class Content:
     latest: Words = ()
     legend: Words = ()
     empty: str = mark("no data yet")
+    along: str = mark("{steps} steps")
 
     @cached_property
     def is_empty(self) -> bool:

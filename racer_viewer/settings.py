@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from racer_viewer.paths import atomic_write, free_path
+from racer_viewer.paths import atomic_write, free_path, open_regular
 from racer_viewer.translation import LANGUAGES, Language
 from racer_viewer.ui.bindings import DEFAULT_BINDINGS
 
@@ -105,7 +105,7 @@ class SettingsFile:
 
     def load(self) -> Settings:
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 content = file.read(MAX_BYTES + 1)
         except FileNotFoundError:
             return Settings()

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 import sqlite3
 import struct
 import sys
@@ -20,13 +21,16 @@ from racer_env.bridge.client import checked_track
 from racer_env.bridge.messages import TrackReply, decode_reply
 from racer_env.engine import load_circuit
 from racer_env.engine.config import load_config
-from racer_env.errors import RacerError
+from racer_env.errors import CircuitError, RacerError
 from racer_viewer.agents import load_agent, load_stats, models_folder
 from racer_viewer.agents.onnx_file import FLOAT, OnnxGraph, OnnxNode, OnnxPort, write_onnx
 from racer_viewer.agents.pickle_writer import write_pickle, write_zip
 from racer_viewer.agents.pickles import DICTIONARY, TENSOR, PickledName, PickledObject, PickledReference
+from racer_viewer.circuits.library import CircuitLibrary
+from racer_viewer.replays import load_replay
 from racer_viewer.replays.records import MIGRATIONS, CircuitKey, Records
 from racer_viewer.replays.replay import ENGINE_VERSION
+from racer_viewer.settings import Settings, SettingsFile
 from racer_viewer.training.config import load_run_config
 from racer_viewer.training.run_folder import steps_of
 from racer_viewer.training.run_log_reader import RUN_LOG_FILE, load_history
@@ -262,6 +266,34 @@ def test_a_hostile_file_costs_little(suffix: str, write: Callable[[Path], None],
         assert problem.startswith(("refused", "loaded")), problem
         assert seconds < MAX_SECONDS
         assert mebibytes < MAX_MIB
+
+
+def read_circuit_of_library(path: Path) -> None:
+    folder = path.parent / "circuits"
+    folder.mkdir()
+    path.rename(folder / path.name)
+    raise CircuitError(f"{len(CircuitLibrary(path.parent).entries())} circuits")
+
+
+def read_settings(path: Path) -> None:
+    path.rename(path.with_name("settings.json"))
+    file = SettingsFile(path.parent)
+    assert file.load() == Settings()
+    raise RacerError(file.problem)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders here")
+@pytest.mark.parametrize(
+    ("suffix", "load"),
+    [*((suffix, load) for suffix, load in LOADERS.items() if suffix not in (".log", ".db", ".track")),
+     (".settings", read_settings), (".racer", load_replay), (".draft.json", read_circuit_of_library)],
+)  # fmt: skip
+def test_a_pipe_in_place_of_a_file_is_refused(suffix: str, load: Callable[[Path], Any], tmp_path: Path) -> None:
+    """Reading it would wait for somebody to write."""
+    path = tmp_path / f"pipe{suffix}"
+    os.mkfifo(path)
+    with pytest.raises(RacerError):
+        load(path)
 
 
 def cost(load: Callable[[Path], Any], path: Path) -> tuple[float, float, str]:

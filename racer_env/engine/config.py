@@ -151,6 +151,8 @@ def parse_config(
 def load_config(path: str | Path) -> Config:
     """Read and check an ai-config.json file."""
     try:
+        if Path(path).is_fifo():
+            raise ConfigError("is a pipe, which may never have an end: give a file")
         with Path(path).open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:

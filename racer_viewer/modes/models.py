@@ -19,7 +19,7 @@ from racer_env.errors import ConfigError, RacerError
 from racer_viewer.agents import Agent, AgentError, AgentInfo, bundled_models, load_agent
 from racer_viewer.agents.load import bundled_tracks
 from racer_viewer.modes.circuits import RANDOM
-from racer_viewer.paths import atomic_write
+from racer_viewer.paths import atomic_write, open_regular
 from racer_viewer.replays import ENGINE_VERSION
 from racer_viewer.training.config import load_run_config
 from racer_viewer.training.evaluation import evaluate
@@ -174,7 +174,7 @@ class LapTimeCache:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 self._laps = msgspec.json.decode(file.read(MAX_CACHE_BYTES), type=dict[str, ModelLaps])
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._laps = {}

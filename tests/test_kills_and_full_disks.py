@@ -36,6 +36,8 @@ import resource
 FORK = multiprocessing.get_context("fork")
 SHAPES = {"action_net.weight": (3, 14), "action_net.bias": (3,), "value_net.weight": (1, 14), "value_net.bias": (1,),
           "log_std": (3,)}  # fmt: skip
+WEIGHT_SCALE = 2.0**16
+"""Numbers per unit of a weight: a model whose noise is the exponential of a large number cannot be loaded."""
 ROUNDS = 40
 MAX_KILL_DELAY = 0.02
 """Maximum delay of a kill after a model was saved [s]; saving one takes about a third of it."""
@@ -43,8 +45,8 @@ MODEL = "model_1_steps.zip"
 
 
 def save_numbered(path: Path, number: int) -> None:
-    """Save a model all weights of which are a number, with statistics of that number."""
-    tensors = {name: np.full(shape, number, np.float32) for name, shape in SHAPES.items()}
+    """Save a model all weights of which stand for a number, with statistics of that number."""
+    tensors = {name: np.full(shape, number / WEIGHT_SCALE, np.float32) for name, shape in SHAPES.items()}
     stats = Statistics(RunningStats(np.full(14, float(number)), np.ones(14), 1.0))
     optimisers = {"policy.optimizer": new_optimiser(len(tensors), 1e-3)}
     save_model(ModelContent("PPO", {"num_timesteps": number}, {"net_arch": []}, tensors, optimisers, stats=stats), path)
@@ -57,7 +59,7 @@ def number_in(path: Path) -> int:
     assert agent.info.stats_path is not None
     observations = load_stats(agent.info.stats_path).observations
     assert observations is not None
-    found = {float(weights[0]), float(agent.info.timesteps or 0), float(observations.mean[0])}
+    found = {WEIGHT_SCALE * float(weights[0]), float(agent.info.timesteps or 0), float(observations.mean[0])}
     assert len(found) == 1, f"a model of several saves: {found}"
     return int(found.pop())
 

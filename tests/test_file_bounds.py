@@ -19,14 +19,17 @@ import pytest
 
 from racer_env.bridge.client import checked_track
 from racer_env.bridge.messages import TrackReply, decode_reply
-from racer_env.engine import load_circuit
+from racer_env.engine import circuits, load_circuit
 from racer_env.engine.config import load_config
 from racer_env.errors import CircuitError, RacerError
 from racer_viewer.agents import load_agent, load_stats, models_folder
 from racer_viewer.agents.onnx_file import FLOAT, OnnxGraph, OnnxNode, OnnxPort, write_onnx
 from racer_viewer.agents.pickle_writer import write_pickle, write_zip
 from racer_viewer.agents.pickles import DICTIONARY, TENSOR, PickledName, PickledObject, PickledReference
+from racer_viewer.circuits.draft import Draft
+from racer_viewer.circuits.imports import import_circuit
 from racer_viewer.circuits.library import CircuitLibrary
+from racer_viewer.circuits.preview import preview
 from racer_viewer.replays import load_replay
 from racer_viewer.replays.records import MIGRATIONS, CircuitKey, Records
 from racer_viewer.replays.replay import ENGINE_VERSION
@@ -53,6 +56,7 @@ LOADERS: dict[str, Callable[[Path], Any]] = {
     ".zip": load_agent, ".npz": load_stats, ".pkl": load_stats, ".json": load_run_config, ".onnx": load_agent,
     ".circuit": lambda path: load_circuit(path).tables, ".ai-config": load_config,
     ".log": load_log, ".db": lambda path: load_records(path),
+    **dict.fromkeys((".svg", ".csv", ".npy"), import_circuit),
     ".track": lambda path: checked_track("x", decode_reply(path.read_bytes(), TrackReply).track),
 }  # fmt: skip
 
@@ -61,6 +65,7 @@ LOADERS: dict[str, Callable[[Path], Any]] = {
 def _compiled() -> None:
     """Compile the engine here, so that no circuit is charged for it."""
     assert load_circuit("track-01").tables.beams.size
+    assert preview(Draft.from_circuit(circuits()[0])).drivable
 
 
 def zeros(count: int) -> bytes:
@@ -236,7 +241,40 @@ def great_circle(path: Path) -> None:
     path.write_text(json.dumps({"name": "Great circle", "control_points": points}))
 
 
+def spiral_drawing(path: Path) -> None:
+    """Write a drawing of seven turns inwards and back out: hardly any road has room."""
+    turns = np.linspace(0.0, 1.0, 4000)
+    both = [(100.0 + 900.0 * turns + side, 14.0 * np.pi * turns) for side in (0.0, 30.0)]
+    inwards, outwards = ([radii * np.cos(angles), radii * np.sin(angles)] for radii, angles in both)
+    points = np.hstack([inwards, np.flip(outwards, axis=1)]).T.tolist()
+    path.write_text(f'<svg><path d="M0 0{"".join(f"L{x:.2f} {y:.2f}" for x, y in points)}"/></svg>')
+
+
+def many_curves(path: Path) -> None:
+    path.write_text(f'<svg><path transform="{"rotate(1)" * 300_000}" d="M0 0{"T1 2" * 250_000}"/></svg>')
+
+
+def entities(path: Path) -> None:
+    declared = "".join(f'<!ENTITY e{level} "{f"&e{level - 1};" * 10 if level else "0 " * 100}">' for level in range(9))
+    path.write_text(f'<!DOCTYPE svg [{declared}]><svg><path d="&e8;"/></svg>')
+
+
+def scribble(path: Path) -> None:
+    np.savetxt(path, np.random.default_rng(1).normal(size=(20_000, 4)) ** 2, delimiter=",")
+
+
+def short_lines(path: Path) -> None:
+    path.write_text("#\n" * (2 * 2**20))
+
+
+def array_of_terabytes(path: Path) -> None:
+    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999, 6), }".ljust(117) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+
+
 HOSTILE = [
+    (".svg", spiral_drawing), (".svg", many_curves), (".svg", entities), (".svg", large_file), (".csv", scribble),
+    (".csv", short_lines), (".csv", large_file), (".npy", array_of_terabytes), (".npy", large_file),
     (".npz", large_statistics), (".npz", nested_members), (".npz", large_file), (".pkl", many_instructions),
     (".pkl", many_marks), (".pkl", large_file), (".zip", large_description), (".zip", wide_description),
     (".zip", deep_description), (".zip", large_file), (".zip", infinite_steps), (".json", deep_json),

@@ -23,9 +23,14 @@ from racer_viewer.agents.model_writer import write_vec_normalize
 from racer_viewer.agents.onnx_file import FLOAT, OnnxGraph, OnnxNode, OnnxPort, write_onnx
 from racer_viewer.agents.stats_files import stats_npz
 from racer_viewer.circuits.draft import mirror, smooth
+from racer_viewer.circuits.imports import import_circuit
 from racer_viewer.circuits.library import CircuitLibrary
 from racer_viewer.circuits.preview import preview
 from racer_viewer.circuits.strokes import fit_stroke
+
+
+from racer_viewer.circuits.imports import import_circuit
+from racer_viewer.circuits.preview import preview
 from racer_viewer.modes.models import LapTimeCache, ModelLaps
 from racer_viewer.render.plots.figures import content_of
 from racer_viewer.replays import replay_from_bytes, replay_to_bytes
@@ -42,6 +47,7 @@ from racer_viewer.training.run_lock import LEARNER_FILE, read_address
 from racer_viewer.training.run_log import RUN_LOG_FILE
 from racer_viewer.training.run_log_reader import RunLogReader, load_history
 from racer_viewer.ui.theme import ORDINARY
+from tests.circuits.test_imports import FORMATS
 from tests.fuzz.limited import Format
 from tests.fuzz.mutations import (
     mutate_bytes,
@@ -150,6 +156,15 @@ def strokes(folder: Path) -> Sequence[bytes]:
 def fit_line_drawn(data: bytes, folder: Path) -> None:
     line = np.frombuffer(data[: len(data) // 16 * 16]).reshape(-1, 2)
     assert np.isfinite(fit_stroke([(float(x), float(y)) for x, y in line])).all()
+
+
+def imports(suffix: str) -> Callable[[Path], Sequence[bytes]]:
+    """Return a function that returns centrelines in the format with this ending."""
+    return lambda folder: [FORMATS[suffix](load_circuit(name)) for name in ("track-01", "random:7:hard")]
+
+
+def import_and_build(path: Path) -> None:
+    preview(import_circuit(path))
 
 
 def onnx_models(folder: Path) -> Sequence[bytes]:
@@ -312,6 +327,8 @@ FILE_FORMATS = (
     Format("circuit", circuits, mutate_json, file(".json", lambda path: load_circuit(path).tables), share=0.2),
     Format("own circuit", circuits, mutate_circuit, edit_own_circuit, share=0.2),
     Format("stroke", strokes, mutate_bytes, fit_line_drawn, share=0.1),
+    *(Format(f"import {suffix}", imports(suffix), mutate_bytes, file(suffix, import_and_build), share=0.3)
+      for suffix in (".csv", ".npy", ".svg")),
     Format("ai-config", ai_configs, mutate_json, file(".json", load_config)),
     Format("formula", lambda folder: [formula.encode() for formula in FORMULAS], mutate_formula, pay_formula),
     Format("run config", lambda folder: [preset("ppo").to_json().encode(), run_config_with_terms()], mutate_json,

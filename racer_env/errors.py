@@ -78,17 +78,22 @@ def _file_name(file: object) -> str:
 
 
 def suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return a hint after an unknown word: the known word that it is close to, else `otherwise`, else all known words.
+    """Return a hint after an unknown word: the known word that it is close to, else `otherwise`, else all words."""
+    words = list(known)
+    close = closest(word, words)
+    return f"did you mean {close}?" if close else otherwise or f"known: {', '.join(words)}"
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that an unknown one is close to; None without one.
 
     A word with another number is not close: `track-99` is no misspelling of `track-06`.
     """
     import difflib
 
-    words = list(known)
     word = word[:MAX_QUOTE_LENGTH]
-    same_numbers = [each for each in words if _numbers_in(each) == _numbers_in(word)]
-    close = difflib.get_close_matches(word, same_numbers, n=1)
-    return f"did you mean {close[0]}?" if close else otherwise or f"known: {', '.join(words)}"
+    same_numbers = [each for each in known if _numbers_in(each) == _numbers_in(word)]
+    return next(iter(difflib.get_close_matches(word, same_numbers, n=1)), None)
 
 
 def _numbers_in(word: str) -> list[int]:

@@ -20,7 +20,7 @@ from racer_env.engine import Circuit, circuits
 from racer_env.engine.circuits import MAX_FILE_BYTES, read_circuit
 from racer_env.engine.random_circuits import PREFIX
 from racer_env.engine.track import DEFAULT_GATES
-from racer_env.errors import CircuitError, os_reason, suggestion
+from racer_env.errors import CircuitError, closest, os_reason, suggestion
 from racer_viewer.circuits.draft import Draft, set_text
 from racer_viewer.circuits.preview import preview
 from racer_viewer.paths import atomic_write
@@ -272,11 +272,18 @@ def _number(value: float) -> str:
     return repr(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
 
 
+def key_of(circuit: str, data: Path) -> str | None:
+    """Return `own:ID` for the path of an own circuit; None for other circuits."""
+    path = Path(circuit)
+    is_own = path.name.endswith(SUFFIX) and path.parent.absolute() == (data / FOLDER).absolute()
+    return f"{OWN}{path.name.removesuffix(SUFFIX).removesuffix('.draft')}" if is_own else None
+
+
 def resolve_circuit(text: str, data: Path) -> str:
     """Return what `load_circuit` takes for a circuit that was named on the command line.
 
     Ids and names of own circuits become paths; bundled and random ones, paths and unknown names stay. Raises
-    CircuitError for `own:` and an unknown id.
+    CircuitError for `own:` and an unknown id, and for a name that an own circuit nearly has.
     """
     if text.startswith(PREFIX) or any(text == circuit.id for circuit in circuits()):
         return text
@@ -286,8 +293,12 @@ def resolve_circuit(text: str, data: Path) -> str:
     entry = library.find(text)
     if entry is not None:
         return str(entry.path.absolute())
+    keys = {name: own.key for own in library.entries() for name in (own.id, own.name.casefold())}
     if text.startswith(OWN):
-        known = [each.key for each in library.entries()]
-        hint = suggestion(text, known) if known else "there are no circuits of your own yet"
+        hint = suggestion(text, dict.fromkeys(keys.values())) if keys else "there are no circuits of your own yet"
         raise CircuitError(f"unknown circuit {text[:MAX_NAME_LENGTH]!r}; {hint}")
+    bundled = [name for circuit in circuits() for name in (circuit.id, circuit.name.casefold())]
+    meant = closest(text.casefold(), [*bundled, *keys])
+    if meant in keys and meant not in bundled:
+        raise CircuitError(f"unknown circuit {text[:MAX_NAME_LENGTH]!r}; did you mean {keys[meant]}?")
     return text

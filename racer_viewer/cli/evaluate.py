@@ -7,7 +7,15 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from racer_viewer.cli.options import Subparsers, add_json_option, add_stats_option, check_stats_option, positive
+from racer_viewer.cli.options import (
+    CIRCUITS_HELP,
+    Subparsers,
+    add_json_option,
+    add_stats_option,
+    check_stats_option,
+    positive,
+    resolved,
+)
 from racer_viewer.plain_text import make_console
 
 if TYPE_CHECKING:
@@ -27,7 +35,9 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("models", nargs="+", metavar="MODEL", help="a model of stable-baselines3 (.zip), or an .onnx")
     add_stats_option(parser)
-    parser.add_argument("--track", nargs="+", metavar="CIRCUIT", help="circuits to drive (default: all bundled ones)")
+    parser.add_argument(
+        "--track", nargs="+", metavar="CIRCUIT", help=f"circuits to drive: {CIRCUITS_HELP} (default: all bundled ones)"
+    )
     parser.add_argument(
         "--episodes", type=positive(int), default=1, metavar="N", help="episodes per circuit (default: %(default)s)"
     )
@@ -40,15 +50,16 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Drive every model on every circuit and print the results."""
-    from racer_env.engine import circuits, load_circuit
+    from racer_env.engine import circuit_name, circuits, load_circuit
     from racer_viewer.agents import load_agent
     from racer_viewer.training.evaluation import evaluate
     from racer_viewer.warmup import prepare_engine
 
     check_stats_option(options.models, options.stats)
     agents = [load_agent(path, options.stats) for path in options.models]
+    names = [resolved(name, options) for name in options.track or [circuit.id for circuit in circuits()]]
+    tracks = [load_circuit(name) for name in names]
     prepare_engine()
-    tracks = [load_circuit(name) for name in options.track or [circuit.id for circuit in circuits()]]
     results = {
         name: evaluate(agent.act, tracks, options.episodes, options.seed)
         for name, agent in zip(_names(agents), agents, strict=True)
@@ -57,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         plain = {name: [_to_json(each) for each in evaluations] for name, evaluations in results.items()}
         print(json.dumps(plain, indent=2))
     else:
-        _print_table(results)
+        _print_table(results, [f"{circuit_name(name)} ({_shown(name, options)})" for name in names])
     return 0
 
 
@@ -93,10 +104,16 @@ def _to_json(each: Evaluation) -> dict[str, Any]:
     }
 
 
-def _print_table(results: dict[str, list[Evaluation]]) -> None:
-    from rich.table import Table
+def _shown(circuit: str, options: argparse.Namespace) -> str:
+    """Return the id of a circuit; that of an own one, which is a path here, with its prefix."""
+    from racer_viewer.circuits.library import key_of
+    from racer_viewer.paths import data_folder
 
-    from racer_env.engine import circuit_name
+    return key_of(circuit, data_folder(options.data_dir)) or circuit
+
+
+def _print_table(results: dict[str, list[Evaluation]], circuits: Sequence[str]) -> None:
+    from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)
@@ -104,11 +121,11 @@ def _print_table(results: dict[str, list[Evaluation]]) -> None:
     for name in ("laps", "standing", "flying", "mean", "done", "wall", "off", "reward"):
         table.add_column(name, justify="right", no_wrap=True)
     for name, evaluations in results.items():
-        for each in evaluations:
+        for circuit, each in zip(circuits, evaluations, strict=True):
             laps = (each.best_standing, each.best_flying, each.mean_lap)
             table.add_row(
                 name,
-                f"{circuit_name(each.track)} ({each.track})",
+                circuit,
                 str(each.laps),
                 *("-" if lap is None else f"{lap:.2f} s" for lap in laps),
                 f"{each.completion:.0%}",

@@ -11,8 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from racer_viewer.paths import data_folder
+
 MAX_TOKEN_SIZE = 4096
 """Maximum size of a token file [bytes]."""
+CIRCUITS_HELP = "circuit id, own:ID or the name of a circuit of your own, random:SEED, or a circuit file"
+"""What commands take as a circuit."""
 Subparsers: TypeAlias = "argparse._SubParsersAction[LazyParser]"
 MIN_FILM_SIZE, MAX_FILM_SIZE = 64, 8192
 """Limits of a film's width and height [px]."""
@@ -95,9 +99,14 @@ def check_stats_option(models: Sequence[object], stats: Path | None) -> None:
 
 
 def add_circuit_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--track", metavar="CIRCUIT", help="circuit id, random:SEED, or a circuit file (default: the one used last)"
-    )
+    parser.add_argument("--track", metavar="CIRCUIT", help=f"{CIRCUITS_HELP} (default: the one used last)")
+
+
+def resolved(circuit: str, options: argparse.Namespace) -> str:
+    """Return what `load_circuit` takes for a circuit of the command line, with own ones in the data folder."""
+    from racer_viewer.circuits.library import resolve_circuit
+
+    return resolve_circuit(circuit, data_folder(options.data_dir))
 
 
 def add_bridge_options(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import Subparsers, add_json_option
+from racer_viewer.cli.options import CIRCUITS_HELP, Subparsers, add_json_option, resolved
 
 if TYPE_CHECKING:
     from racer_env.engine import Config
@@ -23,7 +23,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="an ai-config.json (default: the default rewards)")
     parser.add_argument(
-        "--track", default="track-01", metavar="CIRCUIT", help="a circuit id, random:SEED, or a circuit file"
+        "--track", default="track-01", metavar="CIRCUIT", help=f"{CIRCUITS_HELP} (default: %(default)s)"
     )
     parser.add_argument("--units", action="store_true", help="pay progress per 1,000 units, as the presets for PPO do")
     parser.add_argument("replays", nargs="*", type=Path, metavar="REPLAY", help="replays on this circuit to score too")
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
     config = load_config(options.config) if options.config else Config()
     prepare_engine()
-    track = load_circuit(options.track)
+    track = load_circuit(resolved(options.track, options))
     drives = [*(_replayed(path, track) for path in options.replays), *reference_drives(track)]
     report = score_reward(paid_on(config, track, options.units), drives)
     if options.json:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from racer_viewer.cli.options import LazyParser
+from racer_viewer.cli.options import LazyParser, resolved
 
 if TYPE_CHECKING:
     from racer_viewer.training.config import RunConfig
@@ -115,4 +115,7 @@ def run_config(options: argparse.Namespace) -> RunConfig:
         given = getattr(options, each.name, None)
         if given is not None and each.name != "algo":
             values[each.name] = given
-    return parse_run_config(values, like or preset(options.algo, options.preset))
+    config = parse_run_config(values, like or preset(options.algo, options.preset))
+    if getattr(options, "bridge", None) is not None:
+        return config  # the server knows its circuits
+    return replace(config, tracks=tuple(resolved(name, options) for name in config.tracks))

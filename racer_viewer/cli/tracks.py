@@ -1,4 +1,4 @@
-"""`racer-viewer tracks`: circuits as a table, or as drawings."""
+"""`racer-viewer tracks`: circuits as a table, or as drawings; and the import of circuits from other files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import Subparsers
+from racer_viewer.cli.options import CIRCUITS_HELP, Subparsers, resolved
+from racer_viewer.paths import data_folder
 from racer_viewer.plain_text import make_console
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     from racer_env.engine import Circuit, Track
 
-CORNER_SPAN = 8.0
-"""Length of road over which the radius of a corner is measured [units]."""
 MARGIN = 30.0
 """Margin around a drawing [units]."""
 OVERVIEW_COLUMNS = 3
@@ -28,46 +27,99 @@ GRASS = "#1f2b24"
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "tracks",
-        help="list circuits, or draw them",
-        description="List circuits with their length, tightest corner and medal times (best lap of a run).",
+        help="list circuits, draw them, or import one",
+        description="List circuits with their length, tightest corner and medal times (best lap of a run); those of "
+        "your own have ids as own:ID. Draw circuits as SVG, or import one from another program's file.",
     )
     parser.add_argument(
         "circuits",
         nargs="*",
         metavar="CIRCUIT",
-        help="a circuit id, random:SEED, random:SEED:easy|medium|hard, or a circuit file (default: all bundled ones)",
+        help=f"{CIRCUITS_HELP} (default: all bundled ones and your own)",
     )
     parser.add_argument("--svg", metavar="DIR", type=Path, help="draw each circuit as an SVG file in this folder")
+    parser.add_argument(
+        "--import",
+        dest="file",
+        metavar="FILE",
+        type=Path,
+        help="import a circuit into your own ones: a centreline as .csv (x_m, y_m, w_tr_right_m, w_tr_left_m, or only "
+        "x, y), borders or a centreline as .npy, a path in an .svg, or a circuit .json; exits with 1 if it can only be "
+        "saved as a draft",
+    )
+    parser.add_argument("--name", help="name of the imported circuit (default: that of the file)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """List or draw the circuits."""
-    if options.svg is None:
-        list_tracks(options.circuits)
-    else:
-        draw_tracks(options.circuits, options.svg)
+    """List or draw the circuits, or import one."""
+    from racer_env.errors import RacerError
+
+    if options.file is not None:
+        if options.circuits or options.svg is not None:
+            raise RacerError("--import takes one file, and neither circuits nor --svg")
+        return import_track(options.file, options.name, data_folder(options.data_dir))
+    if options.name is not None:
+        raise RacerError("--name is for --import FILE")
+    data = data_folder(options.data_dir)
+    names = [resolved(name, options) for name in options.circuits] or _all_circuits(data)
+    if options.svg is not None:
+        draw_tracks(names, options.svg)
+        return 0
+    list_tracks(names, data)
+    if not options.circuits:
+        _list_others(data)
     return 0
 
 
-def list_tracks(names: Sequence[str]) -> None:
+def import_track(file: Path, name: str | None, data: Path) -> int:
+    """Import a circuit from a file into the library; return 1 if it cannot be driven and is a draft."""
+    from racer_viewer.circuits.draft import set_text
+    from racer_viewer.circuits.imports import import_circuit
+    from racer_viewer.circuits.library import CircuitLibrary
+    from racer_viewer.circuits.preview import preview
+
+    draft = import_circuit(file)
+    entry = CircuitLibrary(data).save(set_text(draft, name=name or draft.name))
+    built = preview(draft)
+    if not entry.drivable:
+        reason = built.problems[0].reason if built.problems else "it has no road"
+        print(f"{entry.key}: {entry.name} was saved as a draft, because it cannot be driven yet: {reason}")
+        return 1
+    facts = built.facts
+    assert facts is not None, "what can be driven has a road"
+    print(
+        f"{entry.key}: {entry.name}, {facts.length:.0f} units, tightest corner {facts.tightest_radius:.0f}, road "
+        f"{facts.narrowest:.0f} to {facts.widest:.0f} wide, {len(draft.points)} control points"
+    )
+    return 0
+
+
+def list_tracks(names: Sequence[str], data: Path) -> None:
     """Print a table with one row per circuit."""
     from rich.markup import escape as escape_markup
     from rich.table import Table
 
+    from racer_viewer.circuits.library import key_of
     from racer_viewer.replays.records import MEDAL_NAMES
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("id", no_wrap=True)
-    table.add_column("circuit")
+    table.add_column("id", overflow="fold", min_width=8)
+    table.add_column("circuit", min_width=10)
     for heading in ("length", "tightest", *MEDAL_NAMES):
         table.add_column(heading, justify="right", no_wrap=True)
-    for track in _load(names):
+    for name, track in zip(names, _load(names), strict=True):
         circuit = _definition(track)
         seconds = [getattr(circuit.medals, medal, None) for medal in MEDAL_NAMES]
         times = ["" if each is None else f"{each:.2f} s" for each in seconds]
         title = f"{escape_markup(circuit.name)}\n[dim]{escape_markup(circuit.description)}[/dim]"
-        table.add_row(escape_markup(circuit.id), title, f"{track.length:.0f}", f"{tightest_radius(track):.0f}", *times)
+        table.add_row(
+            escape_markup(key_of(name, data) or circuit.id),
+            title,
+            f"{track.length:.0f}",
+            f"{tightest_radius(track):.0f}",
+            *times,
+        )
     make_console(markup=True).print(table)
 
 
@@ -86,12 +138,9 @@ def draw_tracks(names: Sequence[str], folder: Path) -> None:
 
 def tightest_radius(track: Track) -> float:
     """Return the radius of the tightest corner of the centreline [units]."""
-    import numpy as np
+    from racer_viewer.circuits.preview import facts_of
 
-    from racer_env.engine.walls import curvatures
-
-    distances = np.arange(0.0, track.length, 2.0)
-    return 1.0 / float(np.abs(curvatures(track.centreline, distances, CORNER_SPAN)).max())
+    return facts_of(track).tightest_radius
 
 
 def svg(track: Track) -> str:
@@ -146,10 +195,28 @@ def overview(pictures: Sequence[str]) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}">{sheet}</svg>\n'
 
 
-def _load(names: Sequence[str]) -> list[Track]:
-    from racer_env.engine import circuits, load_circuit
+def _all_circuits(data: Path) -> list[str]:
+    """Return the bundled circuits and the drivable ones of the library, as `load_circuit` takes them."""
+    from racer_env.engine import circuits
+    from racer_viewer.circuits.library import CircuitLibrary
 
-    return [load_circuit(name) for name in names or [circuit.id for circuit in circuits()]]
+    own = CircuitLibrary(data).entries()
+    return [circuit.id for circuit in circuits()] + [str(entry.path) for entry in own if entry.drivable]
+
+
+def _list_others(data: Path) -> None:
+    """Print a line for each own circuit that cannot be driven."""
+    from racer_viewer.circuits.library import CircuitLibrary
+
+    for entry in CircuitLibrary(data).entries():
+        if not entry.drivable:
+            print(f"{entry.key}: {entry.name}: {entry.problem or 'a draft, which cannot be driven yet'}")
+
+
+def _load(names: Sequence[str]) -> list[Track]:
+    from racer_env.engine import load_circuit
+
+    return [load_circuit(name) for name in names]
 
 
 def _definition(track: Track) -> Circuit:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_viewer.cli.options import add_common_options, check_stats_option, chosen_token
+from racer_viewer.cli.options import add_common_options, check_stats_option, chosen_token, resolved
 from racer_viewer.paths import data_folder
 
 if TYPE_CHECKING:
@@ -90,10 +90,14 @@ def open_window(
 
 
 def check_track(options: argparse.Namespace) -> None:
-    """Raise a `RacerError` for an unknown circuit before a window opens; a bridge server knows its own circuits."""
+    """Look for the circuit before a window opens: an own one becomes its path, an unknown one raises a `RacerError`.
+
+    A bridge server knows its circuits itself.
+    """
     if options.track is not None and options.bridge is None:
         from racer_env.engine import load_circuit
 
+        options.track = resolved(options.track, options)
         load_circuit(options.track)
 
 

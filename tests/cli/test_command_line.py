@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import re
 import subprocess
@@ -12,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from racer_env.engine import load_circuit
+from racer_viewer.circuits.draft import Draft, set_text
+from racer_viewer.circuits.library import CircuitLibrary
 from racer_viewer.cli import main
 from racer_viewer.cli.main import VERBS, build_parser
 from racer_viewer.cli.run_options import NO_OPTION, run_config, settings
@@ -51,6 +55,73 @@ def test_tracks_draws_each_circuit_as_a_well_formed_picture(tmp_path: Path) -> N
         root = ET.fromstring((tmp_path / "pictures" / name).read_text(encoding="utf-8"))
         paths = [element.get("d", "") for element in root.iter("{http://www.w3.org/2000/svg}path")]
         assert sum(path.count("Z") for path in paths) == 4 * circuits, "two walls and two road edges each"
+
+
+def test_an_imported_circuit_is_chosen_by_its_id_and_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    angles = [index / 40.0 for index in range(251)]
+    rows = [f"{700 * math.cos(angle):.2f},{300 * math.sin(angle):.2f},5.5,4.5" for angle in angles]
+    file, data = tmp_path / "old_bowl.csv", ("--data-dir", str(tmp_path / "data"))
+    file.write_text("\n".join(["# x_m,y_m,w_tr_right_m,w_tr_left_m", *rows]))
+
+    def output(*arguments: str) -> str:
+        assert main([*arguments, *data]) == 0
+        return capsys.readouterr().out
+
+    assert output("tracks", "--import", str(file)).startswith("own:old-bowl: Old Bowl, 32")
+    assert "own:bowl" in output("tracks", "--import", str(file), "--name", "Bowl")
+    listed = output("tracks")
+    assert listed.index("track-06") < listed.index("own:")
+    assert "Old Bowl" in output("tracks", "own:old-bowl")
+    driven = output("evaluate", "champion", "--track", "old bowl", "own:bowl")
+    assert "Old Bowl (own:old-bowl)" in driven
+    assert "Bowl (own:bowl)" in driven
+    for text in ("own:old-bwol", "old-bwol"):
+        assert main(["rewards", "--track", text, *data]) == 2
+        refusal = capsys.readouterr().err
+        assert refusal.count("\n") == 1
+        assert "did you mean own:old-bowl?" in refusal
+    assert main(["tracks", "own:x", "--data-dir", str(tmp_path / "elsewhere")]) == 2
+    assert "there are no circuits of your own yet" in capsys.readouterr().err
+
+
+def test_an_import_that_cannot_be_driven_is_a_draft(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "knot.csv").write_text("0,0\n300,300\n300,0\n0,300\n")
+    data = "--data-dir", str(tmp_path / "data")
+    assert main(["tracks", "--import", str(tmp_path / "knot.csv"), *data]) == 1
+    assert "saved as a draft, because it cannot be driven yet: the walls cross near" in capsys.readouterr().out
+    assert main(["tracks", *data]) == 0
+    assert "own:knot: Knot: a draft" in capsys.readouterr().out
+    assert main(["evaluate", "champion", "--track", "own:knot", *data]) == 2
+    assert "walls cross" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--import", "a-file"), "circuits are imported from .csv, .txt, .npy, .svg, .json"),
+        (("--import", "nowhere.csv"), "cannot read nowhere.csv"),
+        (("--import", "nowhere.csv", "track-01"), "--import takes one file"),
+        (("--name", "x"), "--name is for --import FILE"),
+    ],
+)
+def test_a_wrong_import_is_one_line(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tracks", *arguments]) == 2
+    refusal = capsys.readouterr().err
+    assert message in refusal
+    assert refusal.count("\n") == 1
+
+
+def test_a_run_learns_on_an_own_circuit_by_its_name(tmp_path: Path) -> None:
+    library = CircuitLibrary(tmp_path)
+    entry = library.save(set_text(Draft.from_circuit(load_circuit("track-01").circuit), name="My Ring"))
+    arguments = ["train", "--track", "own:my-ring", "track-02", "--data-dir", str(tmp_path)]
+    assert run_config(build_parser(["train"]).parse_args(arguments)).tracks == (str(entry.path), "track-02")
+    remote = run_config(build_parser(["train"]).parse_args([*arguments, "--bridge", "ws://localhost:1"]))
+    assert remote.tracks == ("own:my-ring", "track-02"), "the server knows its own circuits"
 
 
 @pytest.mark.parametrize(
@@ -118,6 +189,9 @@ class Hidden:
             raise ModuleNotFoundError(name, name=name)
 
 sys.meta_path.insert(0, Hidden())
+from racer_env.engine import load_circuit
+from racer_viewer.circuits.draft import Draft, set_text
+from racer_viewer.circuits.library import CircuitLibrary
 from racer_viewer.cli import main
 from racer_viewer.cli.main import build_parser
 from racer_viewer.cli.run_options import NO_OPTION, run_config, settings

@@ -50,12 +50,13 @@ def to_run(page: Document) -> list[str]:
 
 @pytest.fixture
 def a_readers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Working folder of a reader, with the circuit file of the circuits page and two replays."""
+    """Working folder of a reader, with the circuit and the centreline of the circuits page and two replays."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RACER_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
     (tmp_path / "bean.json").write_text(PAGES["circuits"].snippets("json")[0], encoding="utf-8")
+    (tmp_path / "bowl.csv").write_text(PAGES["circuits"].snippets("csv")[0], encoding="utf-8")
     for name in ("drive", "other"):
         save_replay(ring_run(60), tmp_path / f"{name}.racer")
     return tmp_path

@@ -183,7 +183,7 @@ READERS: dict[str, tuple[str, Callable[[bytes], RoadLine]]] = {
     ".npy": (NPY_EXPECTED, read_npy),
     ".svg": (SVG_EXPECTED, read_svg),
 }
-"""What is expected in a file with each ending, and its reader."""
+"""Description of the file that is expected, and its reader, by the ending."""
 IMPORT_SUFFIXES = (*READERS, ".json")
 
 

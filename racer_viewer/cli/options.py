@@ -16,7 +16,7 @@ from racer_viewer.paths import data_folder
 MAX_TOKEN_SIZE = 4096
 """Maximum size of a token file [bytes]."""
 CIRCUITS_HELP = "circuit id, own:ID or the name of a circuit of your own, random:SEED, or a circuit file"
-"""What commands take as a circuit."""
+"""Description of a circuit argument."""
 Subparsers: TypeAlias = "argparse._SubParsersAction[LazyParser]"
 MIN_FILM_SIZE, MAX_FILM_SIZE = 64, 8192
 """Limits of a film's width and height [px]."""

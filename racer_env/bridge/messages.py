@@ -225,7 +225,7 @@ class BoxDescription(msgspec.Struct):
 
 
 class CircuitName(msgspec.Struct):
-    """Id and name of a bundled circuit."""
+    """Id and name of a circuit that clients may use."""
 
     id: Text
     name: Text

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from http import HTTPStatus
 from typing import Any
@@ -32,7 +32,7 @@ from racer_env.bridge.interface import DEFAULT_TRACK
 from racer_env.bridge.net import SWITCH_INTERVAL, AccessPolicy, LatencyHistogram, Server, ServerAddress
 from racer_env.bridge.session import ServerLimits, Session
 from racer_env.bridge.track_cache import TrackBuilder, TrackCache, TrackNotBuiltError
-from racer_env.engine import Track
+from racer_env.engine import Circuit, Track
 from racer_env.errors import RacerError
 
 log = logging.getLogger("racer_env.bridge")
@@ -56,6 +56,7 @@ class BridgeServer(Server):
 
     origins: origins of web pages that may connect, as `http://localhost:3000`.
     strict: refuse configs with unknown keys, which are otherwise ignored with a warning in the log.
+    own: circuits of the owner by id, which clients may list and use beside the bundled and random ones.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class BridgeServer(Server):
         limits: ServerLimits | None = None,
         origins: Collection[str] = (),
         strict: bool = False,
+        own: Mapping[str, Circuit] | None = None,
     ) -> None:
         super().__init__(address)
         limits = limits or ServerLimits()
@@ -73,7 +75,7 @@ class BridgeServer(Server):
             log.warning(log_line("fewer connections", limit=self._limits.connections, reason="limit of open files"))
         self._access = AccessPolicy(address.host, token, origins)
         self._strict = strict
-        self._tracks = TrackCache()
+        self._tracks = TrackCache(own)
         self._connections: set[ServerConnection] = set()
         self._log_window_end, self._refusals = 0.0, 0
 

@@ -231,7 +231,10 @@ class Session:
                 reset_info_keys=[*RESET_KEYS],
                 step_info_keys=[*STEP_KEYS],
                 telemetry_keys=[*TELEMETRY_KEYS],
-                tracks=[CircuitName(circuit.id, circuit.name) for circuit in circuits()],
+                tracks=[
+                    *(CircuitName(circuit.id, circuit.name) for circuit in circuits()),
+                    *(CircuitName(name, circuit.name) for name, circuit in self._tracks.own.items()),
+                ],
                 capabilities=CAPABILITIES,
                 limits=asdict(self._limits),
             )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Mapping
 from concurrent.futures import Future
 from threading import Condition, Thread
 from weakref import WeakValueDictionary
 
-from racer_env.engine import Track, circuits
+from racer_env.engine import Circuit, Track, circuits
 from racer_env.engine.circuits import build_named
 from racer_env.engine.random_circuits import PREFIX, parse_random_name
-from racer_env.errors import BridgeError, CircuitError
+from racer_env.errors import BridgeError, CircuitError, closest
 
 MAX_NAME_LENGTH = 80
 """Maximum length of a track id [characters]."""
@@ -30,11 +31,13 @@ class TrackNotBuiltError(Exception):
 class TrackCache:
     """Tracks by id, each built once and shared by all sessions. Bundled tracks are never evicted or refused.
 
-    kept: maximum number of random tracks that are kept while no session uses them.
-    limit: maximum number of random tracks in use.
+    own: further circuits by id, which the owner of the server allows.
+    kept: maximum number of own and random tracks that are kept while no session uses them.
+    limit: maximum number of own and random tracks in use.
     """
 
-    def __init__(self, kept: int = 16, limit: int = 128) -> None:
+    def __init__(self, own: Mapping[str, Circuit] | None = None, kept: int = 16, limit: int = 128) -> None:
+        self.own = dict(own or {})
         self._limit = limit
         self._kept = kept
         self._bundled = {circuit.id for circuit in circuits()}
@@ -60,10 +63,10 @@ class TrackCache:
         if track is None:
             if not self.is_bundled(name) and len(self._alive) - len(self._held) >= self._limit:
                 raise BridgeError(
-                    f"the bridge holds {self._limit} random circuits already; use one of those or try again later"
+                    f"the bridge holds {self._limit} circuits already; use one of those or try again later"
                 )
             self._check(name)
-            track = build_named(name)
+            track = self.own[name].build() if name in self.own else build_named(name)
             assert track.tables, "built here on first access, not when a client waits"
             self._alive[name] = track
             if self.is_bundled(name):
@@ -74,12 +77,14 @@ class TrackCache:
         return name in self._bundled
 
     def _check(self, name: str) -> None:
-        """Raise unless a name is a bundled circuit or a random one; names from the wire are never file paths."""
-        if name in self._bundled:
+        """Raise unless a name is a bundled, own or random circuit; names from the wire are never file paths."""
+        if name in self._bundled or name in self.own:
             return
         if not name.startswith(PREFIX) or len(name) > MAX_NAME_LENGTH:
-            known = ", ".join(sorted(self._bundled))
-            raise CircuitError(f"unknown track {name[:MAX_NAME_LENGTH]!r}; known: {known}, {PREFIX}SEED")
+            name = name[:MAX_NAME_LENGTH]
+            known = ", ".join((*sorted(self._bundled), f"{PREFIX}SEED"))
+            meant = closest(name, self.own)
+            raise CircuitError(f"unknown track {name!r}; {f'did you mean {meant}?' if meant else f'known: {known}'}")
         parse_random_name(name)
 
     def _keep(self, name: str, track: Track) -> None:

@@ -7,9 +7,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from racer_viewer.cli.options import Subparsers, add_token_options, chosen_token, port, positive
+from racer_viewer.paths import data_folder
 
 if TYPE_CHECKING:
     from racer_env.bridge.net import ServerAddress
+    from racer_env.engine import Circuit
+
+MAX_OWN = 900
+"""Maximum number of own circuits that clients may use."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -32,6 +37,12 @@ def add_parser(subparsers: Subparsers) -> None:
         "--strict",
         action="store_true",
         help="refuse a config with unknown keys (default: ignore them, with a warning in the log)",
+    )
+    parser.add_argument(
+        "--own-circuits",
+        action="store_true",
+        help="let clients list and use the circuits of your own, as own:ID, as they are now (default: bundled and "
+        "random ones only)",
     )
     parser.add_argument(
         "--max-clients",
@@ -74,12 +85,27 @@ def run(options: argparse.Namespace) -> int:
     logging.getLogger("picows").setLevel(logging.CRITICAL)  # the server itself logs protocol errors of clients
     address = ServerAddress(options.host, options.port)
     limits = ServerLimits(connections=options.max_clients, cars=options.max_cars, idle_seconds=options.idle_timeout)
-    server = BridgeServer(address, chosen_token(options), limits, options.allow_origin, options.strict)
+    own = _own_circuits(options) if options.own_circuits else None
+    server = BridgeServer(address, chosen_token(options), limits, options.allow_origin, options.strict, own)
     make_loop = uvloop_factory() if options.uvloop else None
     server.listen()
     prepare_engine(warm_up_terms)  # a client with terms must not make the others wait for the compiler
     run_server(server, _print_address, make_loop)
     return 0
+
+
+def _own_circuits(options: argparse.Namespace) -> dict[str, Circuit]:
+    """Return the drivable circuits of the library by their ids, with names as short as the protocol allows."""
+    from msgspec.structs import replace
+
+    from racer_viewer.circuits.library import MAX_NAME_LENGTH, CircuitLibrary
+
+    found = [entry for entry in CircuitLibrary(data_folder(options.data_dir)).entries() if entry.drivable]
+    return {
+        entry.key: replace(entry.circuit, id=entry.key, name=entry.name[:MAX_NAME_LENGTH])
+        for entry in found[:MAX_OWN]
+        if entry.circuit is not None and len(entry.id) <= MAX_NAME_LENGTH
+    }
 
 
 def _print_address(address: ServerAddress) -> None:

@@ -27,10 +27,6 @@ from racer_viewer.circuits.imports import import_circuit
 from racer_viewer.circuits.library import CircuitLibrary
 from racer_viewer.circuits.preview import preview
 from racer_viewer.circuits.strokes import fit_stroke
-
-
-from racer_viewer.circuits.imports import import_circuit
-from racer_viewer.circuits.preview import preview
 from racer_viewer.modes.models import LapTimeCache, ModelLaps
 from racer_viewer.render.plots.figures import content_of
 from racer_viewer.replays import replay_from_bytes, replay_to_bytes

@@ -254,6 +254,16 @@ def many_curves(path: Path) -> None:
     path.write_text(f'<svg><path transform="{"rotate(1)" * 300_000}" d="M0 0{"T1 2" * 250_000}"/></svg>')
 
 
+def blank_transform(path: Path) -> None:
+    path.write_text(f'<svg><g transform="{" " * 1_000_000}"><path d="M0 0"/></g></svg>')
+
+
+def default_attributes(path: Path) -> None:
+    """Write a drawing that adds 3.6 MB of attributes to each of 19,000 elements."""
+    declared = " ".join(f"a{number} CDATA '{'x' * 900}'" for number in range(4000))
+    path.write_text(f"<!DOCTYPE svg [<!ATTLIST g {declared}>]><svg>{'<g/>' * 19_000}</svg>")
+
+
 def entities(path: Path) -> None:
     declared = "".join(f'<!ENTITY e{level} "{f"&e{level - 1};" * 10 if level else "0 " * 100}">' for level in range(9))
     path.write_text(f'<!DOCTYPE svg [{declared}]><svg><path d="&e8;"/></svg>')
@@ -273,7 +283,8 @@ def array_of_terabytes(path: Path) -> None:
 
 
 HOSTILE = [
-    (".svg", spiral_drawing), (".svg", many_curves), (".svg", entities), (".svg", large_file), (".csv", scribble),
+    (".svg", spiral_drawing), (".svg", many_curves), (".svg", entities), (".svg", large_file),
+    (".svg", blank_transform), (".svg", default_attributes), (".csv", scribble),
     (".csv", short_lines), (".csv", large_file), (".npy", array_of_terabytes), (".npy", large_file),
     (".npz", large_statistics), (".npz", nested_members), (".npz", large_file), (".pkl", many_instructions),
     (".pkl", many_marks), (".pkl", large_file), (".zip", large_description), (".zip", wide_description),

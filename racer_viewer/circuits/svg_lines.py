@@ -25,7 +25,7 @@ PARAMETERS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "A
 _NUMBER = re.compile(r"[\s,]*([-+]?(?:\d{1,40}\.?\d{0,40}|\.\d{1,40})(?:[eE][-+]?\d{1,2})?)")
 _FLAG = re.compile(r"[\s,]*([01])")
 _COMMAND = re.compile(r"[\s,]*([A-Za-z])")
-_TRANSFORM = re.compile(r"\s*,?\s*(matrix|translate|scale|rotate|skewX|skewY)\s*\(([^()]{0,400})\)")
+_TRANSFORM = re.compile(r"[\s,]*(matrix|translate|scale|rotate|skewX|skewY)\s*\(([^()]{0,400})\)")
 
 Matrix = tuple[float, float, float, float, float, float]
 """Affine transform a, b, c, d, e, f of SVG: x' = a x + c y + e, y' = b x + d y + f."""
@@ -54,7 +54,7 @@ class _Drawing:
     def read(self, data: bytes) -> list[Floats]:
         parser = expat.ParserCreate()
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
-        parser.EntityDeclHandler = _refuse_entity
+        parser.StartDoctypeDeclHandler = _refuse_declarations
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         try:
             parser.Parse(data, True)
@@ -132,8 +132,10 @@ class _Drawing:
         return pen.lines
 
 
-def _refuse_entity(*declaration: object) -> None:
-    raise CircuitError("it declares entities, which are not expanded: save it as plain SVG")
+def _refuse_declarations(name: str, system: str | None, public: str | None, has_declarations: int) -> None:
+    """Refuse entities, and default attributes, which would be added to each of thousands of elements."""
+    if has_declarations:
+        raise CircuitError("it declares entities or attributes, which are not expanded: save it as plain SVG")
 
 
 @dataclass

@@ -15,8 +15,9 @@ from racer_viewer.modes.ladder import CircuitMedal, medal_overview
 from racer_viewer.modes.models import ModelFile, known_models
 from racer_viewer.modes.play import open_play
 from racer_viewer.modes.race import Tick
-from racer_viewer.modes.results import EventOutcome, race_results
+from racer_viewer.modes.results import EventOutcome
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
+from racer_viewer.modes.standings import race_results
 from racer_viewer.replays.records import MEDAL_NAMES, Medal, medal_ticks
 from racer_viewer.timing import NO_TIME, lap_time
 from racer_viewer.translation import _, mark

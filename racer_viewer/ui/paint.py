@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -19,6 +20,8 @@ ColouredWords = Sequence[tuple[str, Colour]]
 """Texts with their colours, drawn side by side."""
 MIN_SUBTITLE_SHRINK = 0.45
 """Smallest part of the scale to which letters of a subtitle shrink before it is shortened."""
+MEDAL_SMOOTHING = 4
+"""Supersampling factor of medals."""
 CAP = (46, 54, 60)
 CAP_EDGE = (84, 94, 100)
 SHADE = (6, 9, 12)
@@ -140,6 +143,40 @@ def draw_centred(
     for dx, dy in ((-edge, 0), (edge, 0), (0, -edge), (0, edge), (edge, edge)):
         surface.blit(dark, (x + dx, y + dy))
     surface.blit(line, (x, y))
+
+
+def draw_medal(surface: pygame.Surface, colour: Colour, centre: tuple[int, int], radius: int) -> None:
+    """Draw a medal: a coin with a rim, light from the upper left and a star."""
+    picture = _medal(colour, max(1, radius))
+    surface.blit(picture, picture.get_rect(center=centre))
+
+
+@lru_cache(maxsize=64)
+def _medal(colour: Colour, radius: int) -> pygame.Surface:
+    large = MEDAL_SMOOTHING * radius
+    picture = pygame.Surface((2 * large + 2,) * 2, pygame.SRCALPHA, 32)
+    picture.fill((*darker(colour), 0))  # so that its edge gets no dark fringe
+    middle = large, large
+    pygame.draw.circle(picture, darker(colour), middle, large)
+    pygame.draw.circle(picture, colour, middle, 0.9 * large)
+    pygame.draw.circle(picture, darker(colour), middle, 0.78 * large)
+    light = [round(part + (255 - part) * 0.35) for part in colour]
+    pygame.draw.circle(picture, light, middle, 0.74 * large, draw_top_left=True)
+    pygame.draw.circle(picture, colour, (large * 1.03, large * 1.03), 0.72 * large)
+    star = [
+        (
+            large + math.sin(point * math.pi / 5.0) * large * (0.22, 0.5)[point % 2 == 0],
+            large - math.cos(point * math.pi / 5.0) * large * (0.22, 0.5)[point % 2 == 0],
+        )
+        for point in range(10)
+    ]
+    pygame.draw.polygon(picture, darker(colour), star)
+    return pygame.transform.smoothscale(picture, (2 * radius, 2 * radius))
+
+
+def darker(colour: Colour) -> Colour:
+    red, green, blue = (part * 3 // 4 for part in colour)
+    return red, green, blue
 
 
 def draw_progress_bar(surface: pygame.Surface, theme: Theme, centre: tuple[int, int], width: int, share: float) -> None:

@@ -345,6 +345,19 @@ def test_nothing_covers_anything_in_usual_windows(
     assert not any(found.values()), found
 
 
+def test_results_show_all_cars_even_where_there_is_hardly_room(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results(person)
+    person.app.context.change(ui_scale=2.0)
+    with noted(monkeypatch, (960, 540)) as frame:
+        for _ in range(2):
+            frame.parts.clear()
+            person.app.draw(1.0)
+        words = [part.words for part in frame.parts]
+    assert {f"opponent {number}" for number in range(7)} | {"You", "winner", "Race again"} <= {*words}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", SCREENS)

@@ -19,14 +19,13 @@ from racer_viewer.modes.results import EventOutcome, ResultsScreen
 from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.modes.waiting import open_race
-from racer_viewer.render.overlays.race_hud import RaceHud, Words
+from racer_viewer.render.overlays.race_hud import LIGHTS, RaceHud, Words
 from racer_viewer.replays.records import Medal, medal_for
 from racer_viewer.timing import LapTime, best_lap, lap_time, signed_time
 from racer_viewer.translation import _
 from racer_viewer.ui.intents import Command, Controls, Intent
 from racer_viewer.ui.item_list import Button
-from racer_viewer.ui.paint import draw_centred
-from racer_viewer.ui.theme import TEXT, TEXT_HUGE, TEXT_LARGE
+from racer_viewer.ui.theme import TEXT, TEXT_LARGE
 from racer_viewer.ui.views import HintCard, Key, ListView
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ COUNTDOWN_TICKS, RESUME_TICKS = 180, 90
 """Duration of the countdown 3, 2, 1 before a race and after a pause [ticks]."""
 GO_TICKS = 50
 """Time for which GO is shown [ticks]."""
+LIGHTS_BOTTOM = 0.44
+"""Lower end of the lights at the start and of the seconds below them, as a share of the picture's height."""
 USED_TICKS, IDLE_TICKS = 20, 180
 """Time of throttle after which the hint with the driving keys goes, and of standing still after which it returns
 [ticks]."""
@@ -213,12 +214,12 @@ class PlayScreen(Screen):
         room = 2 * min(surface.get_width() // 2 - free.left, free.right - surface.get_width() // 2)
         held = self.live.tick.followed.held
         self.hud.draw(surface, theme, self.view.after, held, self.live.reserved_height(), room)
-        middle = surface.get_height() // 3 - theme.px(TEXT_HUGE) // 2
+        above_car = round(LIGHTS_BOTTOM * surface.get_height())
         if self.countdown:
             seconds = -(-self.countdown // self._second)
-            draw_centred(surface, theme, str(seconds), middle, 2 * TEXT_HUGE, theme.palette.accent)
+            self.hud.draw_lights(surface, theme, LIGHTS + 1 - seconds, str(seconds), above_car)
         elif self._ticks_since_go < GO_TICKS:
-            draw_centred(surface, theme, _("GO"), middle, 2 * TEXT_HUGE, theme.palette.good)
+            self.hud.draw_lights(surface, theme, 0, _("GO"), above_car)
         elif self._lap_ticks:
             self.hud.draw_words(surface, theme, self._lap_words)
         hint = self.driving_hint
@@ -279,7 +280,7 @@ class PlayScreen(Screen):
             words.append((signed_time(lap.ticks - min(before)), TEXT, palette.good if ahead else palette.bad))
         medal = medal_for(circuit, lap.ticks) if circuit is not None else None
         if medal:
-            words.append((_(MEDAL_NAMES[medal]), TEXT, MEDALS[medal]))
+            words += [("", TEXT, MEDALS[medal]), (_(MEDAL_NAMES[medal]), TEXT, MEDALS[medal])]
         self._lap_words = tuple(words)
         self.app.sound.play("record" if ghost is not None and lap.ticks < ghost.lap_ticks else "lap")
 

@@ -345,9 +345,7 @@ def test_nothing_covers_anything_in_usual_windows(
     assert not any(found.values()), found
 
 
-def test_results_show_all_cars_even_where_there_is_hardly_room(
-    person: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_show_all_cars_even_where_there_is_hardly_room(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     results(person)
     person.app.context.change(ui_scale=2.0)
     with noted(monkeypatch, (960, 540)) as frame:

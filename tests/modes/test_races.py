@@ -19,7 +19,7 @@ from racer_viewer.modes.race import ENDLESS, HELD, PENALTY_TICKS, Entrant, PutBa
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.results import ResultsScreen
 from racer_viewer.render.camera import Mode
-from racer_viewer.render.overlays.race_hud import RaceHud, Words
+from racer_viewer.render.overlays.race_hud import GREEN_LIGHT, LIGHTS, RED_LIGHT, RaceHud, Words
 from racer_viewer.replays import load_replay, save_replay, trace_replay
 from racer_viewer.replays.records import MEDAL_NAMES, medal_ticks, medals_of
 from racer_viewer.training.evaluation import evaluate
@@ -62,7 +62,7 @@ def test_a_lap_time_is_shown_with_what_it_is_worth(person: Person, monkeypatch: 
     shown: list[str] = []
 
     def note(hud: RaceHud, surface: object, theme: object, words: Words) -> None:
-        shown.append(" ".join(text for text, _size, _colour in words))
+        shown.append(" ".join(text for text, _size, _colour in words if text))
 
     monkeypatch.setattr(RaceHud, "draw_words", note)
     play = start_race(person, "champion", laps=3, ghost_kind="gold")
@@ -278,6 +278,26 @@ def test_a_pause_ends_with_a_countdown(person: Person, key: str) -> None:
     assert play.live.tick.followed.ticks == before
     person.ticks(60)
     assert play.live.tick.followed.ticks > before
+
+
+def test_the_lights_of_the_start_count_the_seconds(person: Person) -> None:
+    person.choose("Play")
+    person.choose("Start")
+    person.top(PlayScreen)
+
+    def lit(colour: tuple[int, int, int]) -> int:
+        return int((pygame.surfarray.array3d(person.picture()) == colour).all(axis=2).sum())
+
+    red = []
+    for _second in range(LIGHTS):
+        red.append(lit(RED_LIGHT))
+        assert not lit(GREEN_LIGHT)
+        person.ticks(60)
+    assert red == pytest.approx([red[0], 2 * red[0], 3 * red[0]], rel=0.1)
+    assert lit(GREEN_LIGHT) == pytest.approx(red[-1], rel=0.1)
+    assert not lit(RED_LIGHT)
+    person.ticks(120)
+    assert not lit(GREEN_LIGHT), "the car can be seen again"
 
 
 def test_rays_are_off_and_tab_switches_names(person: Person) -> None:

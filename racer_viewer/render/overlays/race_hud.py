@@ -10,23 +10,34 @@ from racer_env.engine import TICKS_PER_SECOND
 from racer_viewer.snapshot import Snapshot
 from racer_viewer.timing import signed
 from racer_viewer.translation import _
+from racer_viewer.ui.paint import draw_centred, draw_medal
 from racer_viewer.ui.theme import CORNER, TEXT, TEXT_LARGE, Colour, Theme
 
 TOP, GAP = 12, 6
 """Distance from the top of the picture, and between two signs, at scale 1 [px]."""
 WORD_GAP = 8
 """Distance between two words of a sign at scale 1 [px]."""
+MEDAL_RADIUS = 12
+"""Radius of a medal in a sign at scale 1 [px]."""
 BAR_WIDTH, BAR_HEIGHT = 230, 12
 """Size of the delta bar at scale 1 [px]."""
 BAR_RANGE = 1.0
 """Delta at which the bar is full [s]."""
 BLINK_TICKS = 20
 """Time for which the wrong-way sign is bright, and then dark [ticks]."""
+LIGHTS = 3
+"""Number of lights at the start; one more is lit in each second of the countdown."""
+LIGHT_RADIUS, LIGHT_GAP, LIGHTS_TEXT = 19, 14, 116
+"""Radius of a light and distance between two at scale 1 [px], and size of the text below them."""
+DARK_LIGHT, RED_LIGHT, GREEN_LIGHT, LIGHT_FRAME = (48, 24, 24), (255, 62, 44), (92, 232, 122), (8, 10, 12)
+"""Colours of the lights and of the frame around them."""
+LIGHT_SMOOTHING = 3
+"""Supersampling factor of the lights."""
 MAX_BOARDS = 32
 """Maximum number of cached pictures of signs."""
 
 Words = Sequence[tuple[str, int, Colour]]
-"""Texts with their sizes and colours."""
+"""Texts with their sizes and colours; an empty text is a medal."""
 
 
 class RaceHud:
@@ -95,6 +106,16 @@ class RaceHud:
         key = *words, self._room
         self._place(surface, theme, self._board(theme, key, lambda: _word_board(theme, words, self._room)))
 
+    def draw_lights(self, surface: pygame.Surface, theme: Theme, lit: int, text: str, bottom: int) -> None:
+        """Draw the lights of the start with a text below them, which ends at `bottom` [px].
+
+        lit: number of red lights; all are green if it is 0. They get smaller where there is little room.
+        """
+        room = bottom - self.bottom
+        theme = theme.fitting(lambda smaller: _lights_height(smaller) <= room)
+        board = self._board(theme, ("lights", lit, text), lambda: _lights_board(theme, lit, text))
+        surface.blit(board, board.get_rect(midbottom=(surface.get_width() // 2, bottom)))
+
     def _draw_delta(self, surface: pygame.Surface, theme: Theme, delta: float) -> None:
         """Draw a bar that grows to the left while the car is ahead of the ghost, else to the right."""
         colour = theme.palette.good if delta <= 0.0 else theme.palette.bad
@@ -154,16 +175,49 @@ def _sign_board(theme: Theme, text: str, size: int, ground: Colour, ink: Colour,
 
 
 def _word_board(theme: Theme, words: Words, room: int) -> pygame.Surface:
+    def word_width(theme: Theme, text: str, size: int) -> int:
+        return theme.width(text, size) if text else 2 * theme.px(MEDAL_RADIUS)
+
     def width(theme: Theme) -> int:
-        texts = sum(theme.width(text, size) for text, size, _colour in words)
+        texts = sum(word_width(theme, text, size) for text, size, _colour in words)
         return texts + theme.px(WORD_GAP) * (len(words) - 1) + theme.px(28)
 
     theme = theme.fitting(lambda smaller: width(smaller) <= room)
-    lines = [theme.text(text, size, colour) for text, size, colour in words]
     baseline = max(theme.font(size).get_ascent() for _text, size, _colour in words)
-    board = theme.panel(width(theme), max(line.get_height() for line in lines) + theme.px(8))
+    board = theme.panel(width(theme), max(theme.line_height(size) for _text, size, _colour in words) + theme.px(8))
     x = theme.px(14)
-    for line, (_text, size, _colour) in zip(lines, words, strict=True):
-        board.blit(line, (x, theme.px(5) + baseline - theme.font(size).get_ascent()))
-        x += line.get_width() + theme.px(WORD_GAP)
+    for text, size, colour in words:
+        if text:
+            board.blit(theme.text(text, size, colour), (x, theme.px(5) + baseline - theme.font(size).get_ascent()))
+        else:
+            draw_medal(board, colour, (x + theme.px(MEDAL_RADIUS), board.get_height() // 2), theme.px(MEDAL_RADIUS))
+        x += word_width(theme, text, size) + theme.px(WORD_GAP)
+    return board
+
+
+def _lights_height(theme: Theme) -> int:
+    return 2 * theme.px(LIGHT_RADIUS + LIGHT_GAP) + theme.line_height(LIGHTS_TEXT)
+
+
+def _lights_board(theme: Theme, lit: int, text: str) -> pygame.Surface:
+    """Return the lights in their frame, with a text below."""
+    smooth = LIGHT_SMOOTHING
+    radius, gap = smooth * theme.px(LIGHT_RADIUS), smooth * theme.px(LIGHT_GAP)
+    frame = pygame.Surface((LIGHTS * 2 * radius + (LIGHTS + 1) * gap, 2 * (radius + gap)), pygame.SRCALPHA, 32)
+    frame.fill((*LIGHT_FRAME, 0))
+    pygame.draw.rect(frame, (*LIGHT_FRAME, 225), frame.get_rect(), border_radius=radius + gap)
+    for number in range(LIGHTS):
+        centre = gap + radius + number * (2 * radius + gap), radius + gap
+        colour = GREEN_LIGHT if not lit else RED_LIGHT if number < lit else DARK_LIGHT
+        if colour != DARK_LIGHT:
+            pygame.draw.circle(frame, tuple(part * 2 // 5 for part in colour), centre, radius + gap // 2)
+        pygame.draw.circle(frame, colour, centre, radius)
+        shine = [min(255, part + (70 if colour != DARK_LIGHT else 18)) for part in colour]
+        pygame.draw.circle(frame, shine, (centre[0] - radius // 3, centre[1] - radius // 3), radius // 3)
+    frame = pygame.transform.smoothscale(frame, (frame.get_width() // smooth, frame.get_height() // smooth))
+    width = max(frame.get_width(), theme.width(text, LIGHTS_TEXT) + 4 * theme.px(LIGHT_GAP))
+    board = pygame.Surface((width, frame.get_height() + theme.line_height(LIGHTS_TEXT)), pygame.SRCALPHA, 32)
+    board.blit(frame, frame.get_rect(midtop=(width // 2, 0)))
+    colour = theme.palette.accent if lit else theme.palette.good
+    draw_centred(board, theme, text, frame.get_height(), LIGHTS_TEXT, colour)
     return board

@@ -24,7 +24,7 @@ from racer_viewer.render.scene import Scene, SceneOptions
 from racer_viewer.snapshot import CarStyle, Snapshot
 from racer_viewer.timing import NO_TIME, lap_time
 from racer_viewer.translation import _
-from racer_viewer.ui.paint import FOOTER_HEIGHT
+from racer_viewer.ui.paint import FOOTER_HEIGHT, draw_medal
 from racer_viewer.ui.theme import MARGIN, PADDING, TEXT, TEXT_SMALL, Theme
 
 TICKS_PER_CIRCUIT = 1500
@@ -213,8 +213,10 @@ class MenuCards:
         for number, each in enumerate(self.medals):
             y = pad + title + number * row
             centre = pad + theme.px(MEDAL_RADIUS), y + theme.line_height() // 2
-            colour, edge = (MEDALS[each.medal], 0) if each.medal else (theme.palette.line, theme.px(2))
-            pygame.draw.aacircle(card, colour, centre, theme.px(MEDAL_RADIUS), edge)
+            if each.medal:
+                draw_medal(card, MEDALS[each.medal], centre, theme.px(MEDAL_RADIUS + 2))
+            else:
+                pygame.draw.aacircle(card, theme.palette.line, centre, theme.px(MEDAL_RADIUS), theme.px(2))
             name_end = width - pad - theme.px(90)
             name = theme.truncate(each.circuit.name, name_end - 3 * pad)
             card.blit(theme.text(name, TEXT), (pad + theme.px(22), y))

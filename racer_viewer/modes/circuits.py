@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +25,8 @@ from racer_viewer.replays.records import medal_ticks, medals_of
 from racer_viewer.settings import Settings
 from racer_viewer.translation import _, mark
 from racer_viewer.ui.item_list import Choice
-from racer_viewer.ui.theme import PADDING, TEXT, TEXT_LARGE, TEXT_SMALL, Colour, Theme
+from racer_viewer.ui.paint import draw_medal
+from racer_viewer.ui.theme import ORDINARY, PADDING, TEXT, TEXT_LARGE, TEXT_SMALL, Colour, Theme
 
 if TYPE_CHECKING:
     from racer_viewer.modes.screen import AppContext
@@ -163,7 +166,10 @@ class CircuitPicker:
             return None
 
 
-ROAD, EDGE = (196, 202, 198), (70, 78, 82)
+VERGE, WALL, ROAD, EDGE, DARK = (38, 66, 38), (96, 104, 100), (66, 69, 75), (236, 234, 226), (20, 22, 24)
+"""Colours of circuits: grass, walls, road, its edges with the light squares of the start line, and the dark squares."""
+CHEQUERS, ARROW = 8, 8
+"""Number of squares across the start line, and half the width of the arrow ahead of it at scale 1 [px]."""
 OVERSAMPLING = 2
 """Factor that pictures of circuits are drawn larger by, then scaled down smoothly."""
 MAX_CACHED = 16
@@ -200,7 +206,7 @@ class CircuitCard:
         room.width = min(room.width, theme.px(640))
         text_height = theme.px(150)
         size = room.width, max(theme.px(120), room.height - text_height)
-        picture = self._picture(circuit.id, size, theme)
+        picture = self._picture(circuit.id, size)
         if picture is None:
             wait = theme.text(_("Preparing the circuit ..."), TEXT, theme.palette.faint)
             surface.blit(wait, wait.get_rect(center=pygame.Rect(room.topleft, size).center))
@@ -241,20 +247,23 @@ class CircuitCard:
                 continue
             won = best is not None and best.best_lap <= (medal_ticks(circuit, name) or 0)
             centre = x, y + text.get_height() // 2
-            pygame.draw.aacircle(surface, colour, centre, theme.px(7), 0 if won else theme.px(2))
+            if won:
+                draw_medal(surface, colour, centre, theme.px(9))
+            else:
+                pygame.draw.aacircle(surface, colour, centre, theme.px(7), theme.px(2))
             figure = theme.text(f"{seconds:.2f}", TEXT, theme.palette.text if won else theme.palette.faint)
             surface.blit(figure, (x + theme.px(13), y))
             x += figure.get_width() + theme.px(34)
 
-    def _picture(self, name: str, size: tuple[int, int], theme: Theme) -> CircuitPicture | None:
+    def _picture(self, name: str, size: tuple[int, int]) -> CircuitPicture | None:
         """Return the picture of a circuit ID or path; None while that of a file is being drawn."""
         key = name, size
         if key in self._pictures:
             return self._pictures[key]
         if name not in user_circuits:
-            return self._keep(key, _draw_picture(name, size, theme))
+            return self._keep(key, _draw_picture(name, size))
         if key not in self._drawing:
-            self._drawing[key] = BackgroundTask(lambda: _draw_picture(name, size, theme), "racer-circuit-picture")
+            self._drawing[key] = BackgroundTask(lambda: _draw_picture(name, size), "racer-circuit-picture")
         return self._keep(key, self._drawing.pop(key).result()) if self._drawing[key].done else None
 
     def _keep(self, key: tuple[str, tuple[int, int]], picture: CircuitPicture) -> CircuitPicture:
@@ -264,30 +273,52 @@ class CircuitCard:
         return picture
 
 
-def _draw_picture(name: str, size: tuple[int, int], theme: Theme) -> CircuitPicture:
+def _draw_picture(name: str, size: tuple[int, int]) -> CircuitPicture:
     track = load_circuit(name)
-    return CircuitPicture(_draw_track(track, size, theme), track.length)
+    return CircuitPicture(_draw_track(track, size), track.length)
 
 
-def _draw_track(track: Track, size: tuple[int, int], theme: Theme) -> pygame.Surface:
-    """Return a picture of the road, to scale, with its start line."""
+def _draw_track(track: Track, size: tuple[int, int]) -> pygame.Surface:
+    """Return a picture of the circuit, to scale: grass between the walls, the road, its start line and direction."""
     canvas = pygame.Surface((size[0] * OVERSAMPLING, size[1] * OVERSAMPLING), pygame.SRCALPHA, 32)
-    low = np.minimum(track.inner_road.min(axis=0), track.outer_road.min(axis=0))
-    high = np.maximum(track.inner_road.max(axis=0), track.outer_road.max(axis=0))
-    room = np.array(canvas.get_size()) - 8 * OVERSAMPLING
-    scale = float((room / (high - low)).min())
-    margin = 4 * OVERSAMPLING
+    corners = np.concatenate([track.inner, track.outer])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    margin = 6 * OVERSAMPLING
+    scale = float(((np.array(canvas.get_size()) - 2 * margin) / (high - low)).min())
 
     def to_pixels(points: NDArray[np.float64]) -> list[tuple[float, float]]:
         every = max(1, len(points) // MAX_VERTICES)
         return [(margin + (x - low[0]) * scale, margin + (high[1] - y) * scale) for x, y in points[::every].tolist()]
 
-    edges = to_pixels(track.inner_road), to_pixels(track.outer_road)
-    inner, outer = sorted(edges, key=lambda edge: max(edge)[0] - min(edge)[0])
-    pygame.draw.polygon(canvas, ROAD, outer)
-    pygame.draw.polygon(canvas, (0, 0, 0, 0), inner)
-    for line in (inner, outer):
-        pygame.draw.lines(canvas, EDGE, True, line, OVERSAMPLING)
-    start, end = to_pixels(track.gates[0, :4].reshape(2, 2))
-    pygame.draw.line(canvas, theme.palette.accent, start, end, 3 * OVERSAMPLING)
+    def band(edges: tuple[NDArray[np.float64], NDArray[np.float64]], colour: Colour, edge: Colour, width: int) -> None:
+        inner, outer = sorted(map(to_pixels, edges), key=lambda line: max(line)[0] - min(line)[0])
+        layer = pygame.Surface(canvas.get_size(), pygame.SRCALPHA, 32)
+        pygame.draw.polygon(layer, colour, outer)
+        pygame.draw.polygon(layer, (0, 0, 0, 0), inner)
+        for line in (inner, outer):
+            pygame.draw.lines(layer, edge, True, line, width)
+        canvas.blit(layer, (0, 0))
+
+    band((track.inner, track.outer), VERGE, WALL, OVERSAMPLING)
+    band((track.inner_road, track.outer_road), ROAD, EDGE, 2 * OVERSAMPLING)
+    x, y, heading = track.start
+    across = np.array((-math.sin(heading), math.cos(heading))) * track.centreline.half_widths_at(np.zeros(1))
+    start, end = np.array(to_pixels(np.array((x, y)) + np.array((-across, across))))
+    _draw_start(canvas, start, end, heading)
     return pygame.transform.smoothscale(canvas, size)
+
+
+def _draw_start(canvas: pygame.Surface, start: NDArray[np.float64], end: NDArray[np.float64], heading: float) -> None:
+    """Draw a chequered line from `start` to `end` [px], and an arrow ahead of it in the direction of the race."""
+    ahead = np.array((math.cos(heading), -math.sin(heading)))
+    square = max(2.0 * OVERSAMPLING, float(np.hypot(*(end - start))) / CHEQUERS)
+    count = max(2, round(float(np.hypot(*(end - start))) / square))
+    across = (end - start) / count
+    for row, number in itertools.product((-1, 0), range(count)):
+        corner = start + across * number + ahead * square * row
+        corners = (corner, corner + across, corner + across + ahead * square, corner + ahead * square)
+        pygame.draw.polygon(canvas, EDGE if (row + number) % 2 else DARK, [tuple(each) for each in corners])
+    middle, left = (start + end) / 2.0 + ahead * 3.0 * square, np.array((ahead[1], -ahead[0]))
+    size = ARROW * OVERSAMPLING
+    arrow = (middle + ahead * 1.6 * size, middle + left * size, middle + ahead * 0.5 * size, middle - left * size)
+    pygame.draw.polygon(canvas, ORDINARY.accent, [tuple(each) for each in arrow])

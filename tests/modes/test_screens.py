@@ -7,6 +7,7 @@ import pytest
 
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
+from racer_viewer.modes.circuits import ROAD
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.play import PauseScreen, PlayScreen
 from racer_viewer.modes.replay_lists import RecordsScreen, ReplaysScreen
@@ -17,6 +18,7 @@ from racer_viewer.modes.settings_screen import KeysScreen, SettingsScreen
 from racer_viewer.modes.train.setup import TrainSetupScreen
 from racer_viewer.modes.watch import WatchScreen
 from racer_viewer.render.overlays import lap_time
+from racer_viewer.ui.theme import ORDINARY
 from tests.modes.person import Person
 
 ENTRIES: dict[str, type[Screen]] = {
@@ -37,6 +39,14 @@ def test_each_entry_of_the_menu_opens_its_screen_and_escape_leaves_it(person: Pe
     person.frames(3)
     person.press("escape")
     person.top(MenuScreen)
+
+
+def test_a_circuit_is_shown_with_its_road_and_its_direction(person: Person) -> None:
+    person.choose("Play")
+    person.frames(2)
+    beside = pygame.surfarray.array3d(person.picture())[person.app.surface.get_width() // 2 :]
+    assert (beside == ROAD).all(axis=2).mean() > 0.02
+    assert (beside == ORDINARY.accent).all(axis=2).sum() > 20, "an arrow"
 
 
 def test_help_lists_the_keys_on_every_screen(person: Person) -> None:

@@ -200,18 +200,18 @@ class HintCard:
 def _card(theme: Theme, card: HintCard, width: int, height: int) -> pygame.Surface:
     """Return the picture of a card; cached, because it is drawn in every frame and rarely changes."""
     shrink = 1.0
-    picture = _card_at(theme, card)
+    picture = _card_at(theme, card, width)
     while (picture.get_width() > width or picture.get_height() > height) and shrink > MIN_CARD_SCALE:
         shrink *= CARD_SHRINK
-        picture = _card_at(Theme(theme.scale * shrink, theme.palette), card)
+        picture = _card_at(Theme(theme.scale * shrink, theme.palette), card, width)
     return picture
 
 
-def _card_at(theme: Theme, card: HintCard) -> pygame.Surface:
-    """Return the picture of a card in the size of a theme."""
+def _card_at(theme: Theme, card: HintCard, width: int) -> pygame.Surface:
+    """Return the picture of a card in the size of a theme; its text is wrapped to a width [px]."""
     large = Theme(theme.scale * CARD_KEY_SCALE, theme.palette)
     pad, gap = theme.px(PADDING * 1.3), theme.px(8)
-    lines = theme.wrapped(card.text, theme.px(CARD_WIDTH)) if card.text else []
+    lines = theme.wrapped(card.text, max(1, min(theme.px(CARD_WIDTH), width - 2 * pad))) if card.text else []
     number = f"{card.progress[0]} / {card.progress[1]}" if card.progress[1] else ""
     heights = [
         theme.line_height(TEXT_SMALL) + gap // 2 if card.title else 0,

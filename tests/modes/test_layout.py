@@ -6,7 +6,7 @@ Nothing covers anything, no text is cut, and the typeface has every letter. A ne
 import re
 from collections.abc import Callable
 from functools import partial
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,9 @@ import pytest
 from racer_env.engine import load_circuit, parse_config
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.app.menu import MenuScreen, WelcomeScreen
-from racer_viewer.modes.career import CareerScreen, MedalsScreen
-from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
+from racer_viewer.app.tour import TourMenu
+from racer_viewer.modes.career import EVENTS, CareerScreen, MedalsScreen
+from racer_viewer.modes.choose import SKILLS, OpponentsScreen, PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.episodes import EpisodesScreen
 from racer_viewer.modes.file_browser import FileBrowser
 from racer_viewer.modes.film_screen import FilmScreen
@@ -37,8 +38,9 @@ from racer_viewer.modes.train.setup import TrainSetupScreen, open_run
 from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.replays import trace_replay
-from racer_viewer.translation import LANGUAGES, Language
+from racer_viewer.translation import LANGUAGES, Language, _
 from racer_viewer.ui.intents import OVERLAY_COMMANDS
+from racer_viewer.ui.item_list import Row
 from racer_viewer.ui.theme import Theme
 from tests.modes.drawn import noted
 from tests.modes.person import Person
@@ -79,7 +81,7 @@ def drive(person: Person, driver: str, over: Callable[[], bool]) -> None:
     """Let an agent drive the race on top until it is over."""
     screen = person.until_top(PlayScreen)
     screen.steering = AgentSteering(load_agent(driver), screen)  # type: ignore[assignment]
-    for _ in range(200):
+    for _step in range(200):
         if over():
             return
         person.ticks(15)
@@ -237,6 +239,43 @@ def tour(person: Person, part: int) -> None:
     person.ticks(240)
 
 
+def tour_menu(person: Person) -> None:
+    tour(person, 0)
+    person.press("escape")
+    person.top(TourMenu)
+
+
+def won(person: Person, screen: type[Screen]) -> None:
+    """Show medals and events after some were won."""
+    app = person.app.context
+    app.records.enter(agent_drive(load_agent(CHAMPION), load_circuit("track-01"), enough=600))
+    for event in EVENTS[:3]:
+        app.records.win_event(event.id, "You")
+    app.push(screen(app))  # type: ignore[call-arg]
+
+
+def opponents_measured(person: Person) -> None:
+    """Show opponents with all skills and long lap times."""
+    app = person.app.context
+    screen = OpponentsScreen(app)
+    app.push(screen)
+    rows = (item for item in screen.list.items if isinstance(item, Row))
+    for row, skill in zip(rows, cycle(SKILLS), strict=False):
+        row.cells = (_(skill), "* 112.37 / 100.67", *row.cells[2:])
+
+
+def keys_conflict(person: Person) -> None:
+    """Ask whether a key may be taken from another command."""
+    person.app.context.push(KeysScreen(person.app.context))
+    person.press("down", "down", "down", "down", "return", "c")
+    person.top(MessageScreen)
+
+
+def quitting(person: Person) -> None:
+    person.press("escape")
+    person.top(MessageScreen)
+
+
 def browser(person: Person) -> None:
     app, folder = person.app.context, person.data / "a-folder-with-many-files-in-it"
     folder.mkdir()
@@ -306,6 +345,13 @@ SCREENS: dict[str, Callable[[Person], None]] = {
     "help": simple(HelpScreen),
     "tour, driving": partial(tour, part=0),
     "tour, watching": partial(tour, part=1),
+    "tour, racing": partial(tour, part=3),
+    "tour menu": tour_menu,
+    "career, in part won": partial(won, screen=CareerScreen),
+    "medals, in part won": partial(won, screen=MedalsScreen),
+    "opponents, measured": opponents_measured,
+    "keys, taken": keys_conflict,
+    "quit": quitting,
     "browser": browser,
     "message": question,
     "lap comparison": lap_comparison,
@@ -327,7 +373,7 @@ def problems(person: Person, patch: pytest.MonkeyPatch, case: Case) -> list[str]
         app.notify(notice)
         app.notice_ticks = 200 if notice else 0
         with noted(patch, size) as frame:
-            for _ in range(3):
+            for _frame in range(3):
                 frame.parts.clear()
                 frame.problems.clear()
                 person.app.draw(1.0)
@@ -349,7 +395,7 @@ def test_results_show_all_cars_even_where_there_is_hardly_room(person: Person, m
     results(person)
     person.app.context.change(ui_scale=2.0)
     with noted(monkeypatch, (960, 540)) as frame:
-        for _ in range(2):
+        for _frame in range(2):
             frame.parts.clear()
             person.app.draw(1.0)
         words = [part.words for part in frame.parts]

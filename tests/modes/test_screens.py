@@ -132,8 +132,9 @@ def test_a_run_that_was_finished_gives_results_a_record_and_a_replay(person: Per
     assert results.is_record
     person.frames()
     person.choose("Save replay")
-    (saved,) = (person.data / "replays").glob("*.racer")
     assert "Saved as" in person.app.context.notice
+    person.choose("Save replay")
+    (saved,) = (person.data / "replays").glob("*.racer")
     person.choose("Main menu")
     person.choose("Replays")
     assert person.top(ReplaysScreen).list.items[0].hint == saved.name

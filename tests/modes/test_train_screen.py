@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from racer_env.engine import load_circuit
+from racer_viewer.app.menu import MenuScreen
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.screen import MessageScreen
 from racer_viewer.modes.train import setup
@@ -173,6 +174,11 @@ def test_a_window_that_is_closed_asks_and_the_run_goes_on_in_the_background(pers
     assert not isinstance(person.app.context.top, TrainScreen)
     pid = running_learner(folder)
     assert pid is not None
+    menu = person.top(MenuScreen)
+    person.until(lambda: "Training run" in [item.label for item in menu.list.items], "the run in the main menu")
+    assert menu.cards is not None
+    assert menu.cards.learning is not None
+    assert menu.cards.learning.folder == folder, "its curve is on a card"
     person.choose("Train")
     person.choose("Runs")
     runs = person.top(RunsScreen)

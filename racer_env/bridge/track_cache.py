@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from concurrent.futures import Future
+from itertools import islice
 from threading import Condition, Thread
 from weakref import WeakValueDictionary
 
@@ -15,6 +16,8 @@ from racer_env.errors import BridgeError, CircuitError, closest
 
 MAX_NAME_LENGTH = 80
 """Maximum length of a track id [characters]."""
+MAX_COMPARED = 20
+"""Maximum number of own tracks that an unknown id is compared with, a millisecond each, while all clients wait."""
 
 Job = tuple[Future[Track], str]
 """Result of a build, and the track's id."""
@@ -83,7 +86,7 @@ class TrackCache:
         if not name.startswith(PREFIX) or len(name) > MAX_NAME_LENGTH:
             name = name[:MAX_NAME_LENGTH]
             known = ", ".join((*sorted(self._bundled), f"{PREFIX}SEED"))
-            meant = closest(name, self.own)
+            meant = closest(name, islice(self.own, MAX_COMPARED))
             raise CircuitError(f"unknown track {name!r}; {f'did you mean {meant}?' if meant else f'known: {known}'}")
         parse_random_name(name)
 

@@ -1,8 +1,10 @@
 """Limits of a server: requests beyond them are refused with a message, and no client can fill its memory."""
 
 import json
+import random
 import select
 import socket
+import string
 import time
 from collections.abc import Iterator
 
@@ -10,7 +12,8 @@ import pytest
 import websocket
 
 from racer_env.bridge.track_cache import TrackCache, TrackNotBuiltError
-from racer_env.errors import BridgeError
+from racer_env.engine import circuits
+from racer_env.errors import BridgeError, CircuitError
 from tests.bridge.conftest import RunningBridge, running_bridge
 from tests.bridge.plain_client import PlainClient, plain_client
 from tests.bridge.raw_websocket import BINARY, CLOSE, CONTINUATION, PING, TEXT, RawWebSocket, frame, raw_websocket
@@ -234,7 +237,7 @@ def test_circuits_in_use_are_limited_and_those_out_of_use_make_room() -> None:
     names = "random:6:easy", "random:12:easy", "random:46:easy"
     held = [cache.build(name) for name in names[:2]]
     assert cache.ready(names[:2]) == held
-    with pytest.raises(BridgeError, match="holds 2 random circuits already"):
+    with pytest.raises(BridgeError, match="holds 2 circuits already"):
         cache.build(names[2])
     held.pop(0)
     assert cache.build(names[2])
@@ -243,11 +246,21 @@ def test_circuits_in_use_are_limited_and_those_out_of_use_make_room() -> None:
     assert names[0] in missing.value.names
 
 
+def test_an_unknown_circuit_is_compared_with_few_own_ones() -> None:
+    draw = random.Random(1)
+    own = ["own:" + "".join(draw.choices(string.ascii_lowercase, k=60)) for _ in range(900)]
+    cache, name = TrackCache(dict.fromkeys(own, circuits()[0])), own[0] + "x"
+    begin = time.process_time()
+    with pytest.raises(CircuitError, match=f"did you mean {own[0]}"):
+        cache.ready((name,))
+    assert time.process_time() - begin < 0.2, "all 900 take a second"
+
+
 def test_bundled_circuits_do_not_count_against_the_limit() -> None:
     cache = TrackCache(kept=1, limit=1)
     held = [cache.build(name) for name in ("track-01", "random:6:easy", "track-02")]
     assert cache.ready(("track-01", "random:6:easy", "track-02")) == held
-    with pytest.raises(BridgeError, match="holds 1 random circuits already"):
+    with pytest.raises(BridgeError, match="holds 1 circuits already"):
         cache.build("random:12:easy")
 
 

@@ -16,8 +16,8 @@ from racer_env.errors import BridgeError, CircuitError, closest
 
 MAX_NAME_LENGTH = 80
 """Maximum length of a track id [characters]."""
-MAX_COMPARED = 20
-"""Maximum number of own tracks that an unknown id is compared with, a millisecond each, while all clients wait."""
+MAX_COMPARED = 50
+"""Maximum number of own tracks that an unknown id is compared with, 0.2 ms each, while all clients wait."""
 
 Job = tuple[Future[Track], str]
 """Result of a build, and the track's id."""

@@ -31,8 +31,8 @@ MAX_LAP = 9.0
 """Maximum time of the champion's standing lap on that circuit [s]."""
 BRIDGE_STEPS = 60
 TRAINING_STEPS = 2048
-PROCESS_TIMEOUT = 120.0
-"""Time for the learner process to finish [s]."""
+PROCESS_TIMEOUT = 300.0
+"""Time for the learner process to finish, which may have to compile first [s]."""
 POLL_INTERVAL = 0.02
 """Time between two looks at the learner process [s]."""
 

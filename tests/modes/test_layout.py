@@ -27,9 +27,11 @@ from racer_viewer.modes.play import PlayScreen, open_play
 from racer_viewer.modes.replay_lists import RecordsScreen, ReplaysScreen
 from racer_viewer.modes.replay_screen import ReplayScreen
 from racer_viewer.modes.results import ResultsScreen
-from racer_viewer.modes.screen import MessageScreen, Screen
+from racer_viewer.modes.screen import AppContext, MessageScreen, Screen
 from racer_viewer.modes.settings_screen import KeysScreen, NameScreen, SettingsScreen
+from racer_viewer.modes.train.end import MoreStepsScreen, TrainEndScreen
 from racer_viewer.modes.train.formula_screen import FormulaScreen
+from racer_viewer.modes.train.menu import DiscardScreen, LeaveTrainingScreen, WeightsScreen
 from racer_viewer.modes.train.panels import TrainLayout
 from racer_viewer.modes.train.reward_screen import RewardLabScreen
 from racer_viewer.modes.train.runs import RunsScreen
@@ -215,6 +217,25 @@ def train_menu(person: Person) -> None:
     person.press("escape")
 
 
+def over_run(person: Person, screen: Callable[[AppContext, TrainScreen], Screen]) -> None:
+    """Show a screen over a run."""
+    train(person)
+    app = person.app.context
+    app.push(screen(app, person.top(TrainScreen)))
+
+
+def more_steps(app: AppContext, train: TrainScreen) -> Screen:
+    return MoreStepsScreen(app, train.run.folder, 16_384, 1_000_000)
+
+
+def leaving(app: AppContext, train: TrainScreen) -> Screen:
+    return LeaveTrainingScreen(app, train, lambda: None)
+
+
+def discarding(app: AppContext, train: TrainScreen) -> Screen:
+    return DiscardScreen(app, train, lambda: None)
+
+
 def runs(person: Person) -> None:
     for name in ("good", "a-run-with-a-long-name-to-be-shown"):
         make_run(person.data, name)
@@ -329,6 +350,11 @@ SCREENS: dict[str, Callable[[Person], None]] = {
     "train": train,
     "curves": curves,
     "train menu": train_menu,
+    "train end": partial(over_run, screen=TrainEndScreen),
+    "more steps": partial(over_run, screen=more_steps),
+    "reward weights": partial(over_run, screen=WeightsScreen),
+    "leaving a run": partial(over_run, screen=leaving),
+    "discarding a run": partial(over_run, screen=discarding),
     "train setup": simple(TrainSetupScreen),
     "reward lab": reward_lab,
     "reward term": partial(reward_term, formula="0.001 * (1 - centre_distance / half_width) if speed > 40 else curv"),

@@ -17,10 +17,14 @@ os.environ.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy")
 import pygame
 from PIL import Image
 
+from racer_env.engine import load_circuit
 from racer_viewer.agents import load_agent, models_folder
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.app.window import App
+from racer_viewer.circuits.draft import Draft, set_text
 from racer_viewer.modes.controls import NORMAL, SPEEDS, Action
+from racer_viewer.modes.editor import EditorScreen, open_editor
+from racer_viewer.modes.editor.trials import TrainingTrial
 from racer_viewer.modes.play import PlayScreen
 from racer_viewer.modes.race import ENDLESS, Entrant, Race, RaceSetup
 from racer_viewer.modes.replay_screen import ReplayScreen
@@ -35,6 +39,7 @@ SIZE = (1280, 720)
 QUALITY = 88
 FRAME = 1.0 / 60.0
 TRAINED_STEPS = 170_000
+DRAWN = "random:7:hard"
 RIVALS = ("champion", "specialist-track-01", "learning-3-slow", "learning-2-first-lap")
 
 
@@ -102,6 +107,7 @@ class ScreenshotTour:
         yield from self._race()
         yield from self._replay()
         yield from self._train()
+        yield from self._editor()
         self._app.close()
 
     def _play(self) -> Iterator[Path]:
@@ -168,6 +174,31 @@ class ScreenshotTour:
         yield self.take("train")
         train.run.stop(discard=True)
         while train.run.folder.exists():
+            self.frames(1)
+            time.sleep(FRAME)
+
+    def _editor(self) -> Iterator[Path]:
+        """Train on a circuit in the editor, and edit it meanwhile."""
+        self._context.pop_to_menu()
+        open_editor(self._context, set_text(Draft.from_circuit(load_circuit(DRAWN).circuit), name="Figure it out"))
+        editor = self.top
+        assert isinstance(editor, EditorScreen)
+        while not editor.document.drivable:
+            self.frames(1)
+        self.press("g")
+        assert isinstance(editor.trial, TrainingTrial)
+        while editor.trial.run.steps < TRAINED_STEPS:
+            self.frames(1)
+            time.sleep(FRAME)
+        editor.document.select([3])
+        editor.document.nudge(12.0, 12.0)
+        while editor.trial.run.steps < 2 * TRAINED_STEPS:
+            self.frames(1)
+            time.sleep(FRAME)
+        yield self.take("editor")
+        run = editor.trial.run
+        run.stop(discard=True)
+        while run.folder.exists():
             self.frames(1)
             time.sleep(FRAME)
 

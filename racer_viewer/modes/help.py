@@ -52,6 +52,8 @@ GAMEPAD: tuple[Key, ...] = (
 )
 MAX_KEYS = 2
 """Maximum number of keys listed for a command."""
+MAX_STACKED = 12
+"""Maximum number of keys in a column of a screen's own groups."""
 MAX_ACTIONS = 3
 """Maximum number of actions below the keys."""
 ROW, TITLE_ROW, GROUP_GAP = 30, 34, 22
@@ -106,15 +108,28 @@ class HelpLayout:
     actions: pygame.Rect
 
 
-def columns_of(bindings: Bindings) -> tuple[KeyColumn, ...]:
-    """Return all bindings, each once, and the fixed keys."""
+def columns_of(bindings: Bindings, own: Sequence[KeyGroup] = ()) -> tuple[KeyColumn, ...]:
+    """Return all bindings, each once, and the fixed keys. own: groups of a screen that has its own keys."""
+    everywhere = KeyGroup(_("Everywhere"), (*EVERYWHERE, *_bound(bindings, [Command.MUTE])))
+    if own:
+        return (*_stacked(own), (everywhere,))
     watching = [name for name in BINDING_LABELS if name not in (*DRIVING, *OVERLAY_COMMANDS, Command.MUTE)]
     return (
         (KeyGroup(_("Driving"), _bound(bindings, DRIVING)), KeyGroup(_("Gamepad"), GAMEPAD)),
         (KeyGroup(_("Overlays"), _bound(bindings, OVERLAY_COMMANDS)),),
         (KeyGroup(_("Watching and replays"), _bound(bindings, watching)),),
-        (KeyGroup(_("Everywhere"), (*EVERYWHERE, *_bound(bindings, [Command.MUTE]))),),
+        (everywhere,),
     )
+
+
+def _stacked(groups: Sequence[KeyGroup]) -> list[KeyColumn]:
+    """Return groups in columns of at most MAX_STACKED keys, in order."""
+    columns: list[list[KeyGroup]] = [[]]
+    for group in groups:
+        if columns[-1] and sum(len(each.keys) for each in (*columns[-1], group)) > MAX_STACKED:
+            columns.append([])
+        columns[-1].append(group)
+    return [tuple(column) for column in columns]
 
 
 def _bound(bindings: Bindings, names: Iterable[str]) -> tuple[Key, ...]:
@@ -133,6 +148,8 @@ class HelpScreen(Screen):
         super().__init__(app)
         below = app.top
         self._explanations = () if below is None else tuple(below.explanations())
+        groups = () if below is None else below.key_groups()
+        self._own = tuple(KeyGroup(title, tuple(keys)) for title, keys in groups)
         actions = [Button(_("Back"), on_press=app.pop)]
         if app.start_tour is not None:
             actions.append(Button(_("Guided tour"), on_press=app.start_tour))
@@ -159,7 +176,7 @@ class HelpScreen(Screen):
         top = draw_heading(surface, theme, _("Help"))
         left = theme.px(MARGIN * 3)
         right, bottom = surface.get_width() - left, surface.get_height() - theme.px(FOOTER_HEIGHT + MARGIN)
-        key = (left, top, right, bottom), theme, self.app.settings.bindings
+        key = (left, top, right, bottom), theme, self.app.settings.bindings, self._own
         if self._layout is None or self._layout_key != key:
             self._layout, self._layout_key = lay_out(*key), key
         for group, x, y, caps in self._layout.groups:
@@ -214,9 +231,11 @@ class ExplanationScreen(Screen):
         draw_footer(surface, theme, self.keys())
 
 
-def lay_out(area: tuple[int, int, int, int], theme: Theme, bindings: Bindings) -> HelpLayout:
+def lay_out(
+    area: tuple[int, int, int, int], theme: Theme, bindings: Bindings, own: Sequence[KeyGroup] = ()
+) -> HelpLayout:
     """Lay out all keys within (left, top, right, bottom), with smaller text than the theme's if necessary."""
-    columns = columns_of(bindings)
+    columns = columns_of(bindings, own)
     left, top, right, bottom = area
     fitting, shrink = theme, 1.0
     while shrink > MIN_SHRINK and not _fits(fitting, columns, right - left, bottom - top):

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from racer_env.engine import Track, circuit_name, load_circuit
+from racer_env.engine import Circuit, Track, circuit_name, load_circuit
 from racer_env.errors import ConfigError, RacerError
 from racer_viewer.agents import Agent, AgentError, AgentInfo, bundled_models, load_agent
 from racer_viewer.agents.load import bundled_tracks
@@ -210,7 +210,7 @@ class ModelTimer:
         self.changes = 0
         self.running = False
         self.next_model: Path | None = None
-        self._circuit = ""
+        self._circuit: str | Circuit = ""
         self._thread: Thread | None = None
         self._stop = Event()
         self._turn = Event()
@@ -232,7 +232,7 @@ class ModelTimer:
         """Wait in the thread until the window is idle."""
         self._turn.wait(TURN_TIMEOUT)
 
-    def start(self, models: Sequence[Path], circuit: str) -> None:
+    def start(self, models: Sequence[Path], circuit: str | Circuit) -> None:
         """Measure these models on a circuit; facts from before `stop` are kept."""
         self.stop()
         if circuit != self._circuit:
@@ -273,7 +273,7 @@ class _TimingJob:
 
     timer: ModelTimer
     models: tuple[Path, ...]
-    circuit: str
+    circuit: str | Circuit
     cache: LapTimeCache
     stop: Event
 

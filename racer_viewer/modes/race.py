@@ -69,6 +69,7 @@ class RaceSetup:
     """Definition of a race.
 
     circuit: circuit id, `random:SEED`, or (not over a bridge) the path of a circuit file.
+    track: the circuit as it is built already, instead of `circuit`; it need not be saved anywhere.
     ghost: lap to race against, shown where it was after as many ticks of the lap.
     grid: cars start from the boxes of the starting grid, the first car from the last one; otherwise all on the line.
     config: content of an ai-config.json.
@@ -87,6 +88,7 @@ class RaceSetup:
     stochastic: bool = False
     stops: bool = True
     grid: bool = False
+    track: Track | None = None
 
 
 @dataclass(frozen=True)
@@ -291,7 +293,7 @@ class Race:
         self._cars = [RaceCar(entrant) for entrant in setup.entrants]
         count = len(self._cars)
         self._group: CarGroup = (
-            LocalCars(setup.circuit, count, self.config)
+            LocalCars(setup.track or setup.circuit, count, self.config)
             if setup.bridge is None
             else BridgeCars(setup.circuit, count, self.config, setup.bridge)
         )

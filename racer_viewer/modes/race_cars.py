@@ -73,8 +73,8 @@ class CarGroup(Protocol):
 class LocalCars:
     """All cars of a race as one simulation in this process; a car keeps driving after its episode has ended."""
 
-    def __init__(self, circuit: str, count: int, config: Config) -> None:
-        self.track = load_circuit(circuit)
+    def __init__(self, circuit: str | Track, count: int, config: Config) -> None:
+        self.track = load_circuit(circuit) if isinstance(circuit, str) else circuit
         self._simulation = Simulation(self.track, count, config)
         self._rows = self._simulation.cars.view(CAR, np.ndarray)
         self._copy()

@@ -134,6 +134,10 @@ class Screen:
         """Take a model that was dropped on the window; return False if the screen has no use for it."""
         return False
 
+    def key_groups(self) -> Sequence[tuple[str, Sequence[Key]]]:
+        """Return titled groups of keys that the help shows instead of those for driving and watching."""
+        return ()
+
     def explanations(self) -> Sequence[Explanation]:
         """Return the explanations of the panels and charts that are shown."""
         return () if self.view is None else self.view.explanations()

@@ -223,7 +223,7 @@ def open_in_background(
 
 
 def open_race(app: AppContext, setup: RaceSetup, then: Callable[[Drive], None]) -> None:
-    """Open a race: at once, or in the background if its cars are on a bridge or its circuit is a file.
+    """Open a race: at once, or in the background if its cars are on a bridge or its circuit is a file or a new one.
 
     Errors are shown as a message.
     """
@@ -246,7 +246,7 @@ def _open_race(app: AppContext, setup: RaceSetup, then: Callable[[Drive], None])
         else:
             then(drive)
 
-    if not setup.circuit.lower().endswith(".json"):
+    if setup.track is None and not setup.circuit.lower().endswith(".json"):
         finish(lambda: open_drive(setup))
         return
 

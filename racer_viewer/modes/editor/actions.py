@@ -29,6 +29,14 @@ class Editor(Protocol):
     def show_next_problem(self) -> None: ...
     def name(self) -> None: ...
     def save(self) -> None: ...
+    def test_drive(self, from_cursor: bool) -> None: ...
+    def toggle_champion(self) -> None: ...
+    def toggle_training(self) -> None: ...
+    def open_training(self) -> None: ...
+    @property
+    def champion_drives(self) -> bool: ...
+    @property
+    def trains(self) -> bool: ...
 
 
 Run = Callable[[Editor], None]
@@ -71,6 +79,10 @@ def _tool(name: str, keys: str, tool: Tool, label: str, hint: str) -> EditorActi
 
 def _has_points(editor: Editor) -> bool:
     return bool(editor.document.points)
+
+
+def _drivable(editor: Editor) -> bool:
+    return editor.document.drivable
 
 
 def _is_closed(editor: Editor) -> bool:
@@ -170,6 +182,30 @@ ACTIONS: tuple[EditorAction, ...] = (
         "problem", ("j",), "J", mark("Next problem"), mark("Show the next place where something is wrong."), VIEW,
         lambda editor: editor.show_next_problem(), in_bar=False,
         available=lambda editor: bool(editor.document.problems)),
+    EditorAction(
+        "test", ("t",), "T", mark("Test drive"), mark(
+            "Drive the circuit from the start line, saved or not; T or Esc comes back. Shift T starts at the mouse."),
+        DRIVE, lambda editor: editor.test_drive(from_cursor=False), available=_drivable),
+    EditorAction(
+        "test here", ("shift+t",), "Shift T", mark("Test drive from the mouse"), mark(
+            "Drive from the place on the road that is nearest to the mouse."), DRIVE,
+        lambda editor: editor.test_drive(from_cursor=True), in_bar=False, available=_drivable),
+    EditorAction(
+        "champion", ("w",), "W", mark("Champion"), mark(
+            "Let the champion drive beside the canvas, and measure its lap: is it clean, and how fast? Medals are"
+            " proposed from it."), DRIVE,
+        lambda editor: editor.toggle_champion(), available=lambda editor: _drivable(editor) or editor.champion_drives,
+        chosen=lambda editor: editor.champion_drives),
+    EditorAction(
+        "train", ("g",), "G", mark("Train"), mark(
+            "Train a new agent on the circuit. Its cars drive on the canvas, and change to the edited circuit at their"
+            " next start. G again stops and saves the run."), DRIVE,
+        lambda editor: editor.toggle_training(), available=lambda editor: _drivable(editor) or editor.trains,
+        chosen=lambda editor: editor.trains),
+    EditorAction(
+        "open training", ("shift+g",), "Shift G", mark("Whole training screen"), mark(
+            "Show the run that learns here with all its charts; it goes on learning."), DRIVE,
+        lambda editor: editor.open_training(), in_bar=False, available=lambda editor: editor.trains),
     EditorAction(
         "name", ("n",), "N", mark("Name"), mark("Name the circuit."), FILE, lambda editor: editor.name()),
     EditorAction(

@@ -20,13 +20,16 @@ from racer_viewer.ui.theme import PADDING, TEXT_SMALL, Colour, Theme
 
 SCALES = (0.05, 20.0)
 """Smallest and largest scale [px per unit]."""
-EMPTY_WIDTH = 1500.0
+EMPTY_WIDTH = 1100.0
 """Width of the area that is shown of an empty canvas [units]."""
 FIT_MARGIN, WALL_ROOM = 0.05, 60.0
 """Margin around a circuit that fills the canvas, as a share of its height, and room for road and walls [units]."""
 REACH = 12
 """Distance within which the mouse takes a point, a handle or the line, at scale 1 [px]."""
-POINT_RADIUS, HANDLE_RADIUS = 6, 5
+POINT_RADIUS, MIN_POINT_RADIUS, HANDLE_RADIUS = 6, 3, 5
+"""Radius of a point, the smallest one where points are close, and half the size of a handle, at scale 1 [px]."""
+POINT_SHARE = 0.28
+"""Largest radius of a point as a share of the usual distance between two [px]."""
 CAR_SIZE, MIN_CAR_SIZE = 4.0, 7.0
 """Length of a car [units], and the smallest one that is drawn, at scale 1 [px]."""
 GRID_STEPS = (10.0, 50.0, 100.0, 500.0, 1000.0)
@@ -246,10 +249,15 @@ class Canvas:
             square.center = round(px), round(py)
             pygame.draw.rect(surface, INK, square.inflate(2, 2))
             pygame.draw.rect(surface, accent, square)
-        for index, (px, py) in enumerate(self._places().tolist()):
+        places = self._places()
+        usual = theme.px(POINT_RADIUS)
+        if len(places) > 2:
+            apart = float(np.median(np.hypot(*np.diff(places, axis=0).T)))
+            usual = max(theme.px(MIN_POINT_RADIUS), min(usual, round(POINT_SHARE * apart)))
+        for index, (px, py) in enumerate(places.tolist()):
             hovered = target.kind == "point" and target.index == index
-            radius = theme.px(POINT_RADIUS) + (theme.px(2) if hovered else 0)
-            pygame.draw.aacircle(surface, INK, (px, py), radius + theme.px(2))
+            radius = theme.px(POINT_RADIUS + 2) if hovered else usual
+            pygame.draw.aacircle(surface, INK, (px, py), radius + max(1, usual // 3))
             pygame.draw.aacircle(surface, accent if index in document.selected else LIGHT, (px, py), radius)
 
     def _draw_problems(self, surface: pygame.Surface, view: View, theme: Theme, taken: Sequence[pygame.Rect]) -> None:

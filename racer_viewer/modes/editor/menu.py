@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from racer_viewer.circuits.draft import GATE_COUNTS, set_gates
 from racer_viewer.circuits.library import MAX_NAME_LENGTH
-from racer_viewer.modes.editor.actions import ACTIONS, EditorAction
+from racer_viewer.modes.editor.actions import ACTIONS, DRIVE, FILE, EditorAction
 from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.translation import _, mark
@@ -35,7 +35,7 @@ class EditorMenu(Screen):
         )  # fmt: skip
         self.list.items = [
             Button(_("Resume"), on_press=app.pop),
-            *(self._item(action) for action in ACTIONS if action.name != "move"),
+            *(self._item(action) for action in sorted(ACTIONS, key=_menu_order) if action.name != "move"),
             self._gates,
             Button(_("Settings"), on_press=lambda: app.push(SettingsScreen(app))),
             Button(_("Leave"), _("Asks first if something was not saved"), on_press=self._leave),
@@ -56,6 +56,11 @@ class EditorMenu(Screen):
     def _leave(self) -> None:
         self.app.pop()
         self._editor.leave()
+
+
+def _menu_order(action: EditorAction) -> int:
+    """Return 0 for commands that come first in the menu, else 1."""
+    return 0 if action.group in (FILE, DRIVE) else 1
 
 
 class NameCircuitScreen(Screen):

@@ -91,13 +91,15 @@ class FactsPanel:
     def __init__(self) -> None:
         self.area = pygame.Rect(0, 0, 0, 0)
 
-    def draw(self, surface: pygame.Surface, theme: Theme, editor: EditorScreen, area: pygame.Rect) -> None:
-        """Draw at the top right of an area."""
+    def draw(
+        self, surface: pygame.Surface, theme: Theme, editor: EditorScreen, area: pygame.Rect, fills: bool = False
+    ) -> None:
+        """Draw at the top right of an area. fills: take the whole width of the area."""
         rows = _rows(theme, editor)
         pad = theme.px(PADDING)
         name = editor.document.draft.name or _("Unnamed circuit")
         size = TEXT
-        width = min(theme.px(FACTS_WIDTH), area.width)
+        width = area.width if fills else min(theme.px(FACTS_WIDTH), area.width)
         smaller = theme.fitting(lambda each: each.width(name, size) <= width - 2 * pad, 0.6)
         name = smaller.truncate(name, width - 2 * pad, size)
         height = theme.line_height(size) + theme.px(8) + len(rows) * theme.px(FACTS_ROW) + 2 * pad

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pygame
 
 from racer_env.errors import RacerError, in_one_line
-from racer_viewer.circuits.draft import Draft, set_text
+from racer_viewer.circuits.draft import Draft, set_medals, set_text
 from racer_viewer.circuits.library import CircuitLibrary
 from racer_viewer.modes.editor.actions import ACTIONS, EditorAction, action_named, action_of, hint_of
 from racer_viewer.modes.editor.canvas import Canvas
@@ -16,10 +16,14 @@ from racer_viewer.modes.editor.document import CircuitDocument
 from racer_viewer.modes.editor.menu import EditorMenu, LeaveEditorScreen, NameCircuitScreen
 from racer_viewer.modes.editor.mouse import EditorMouse, Tool
 from racer_viewer.modes.editor.panels import CIRCUIT_EXPLANATION, FactsPanel, ToolBar
+from racer_viewer.modes.editor.testdrive import open_test_drive
+from racer_viewer.modes.editor.trials import ChampionTrial, TrainingTrial, Trial
 from racer_viewer.modes.screen import AppContext, Screen
-from racer_viewer.modes.waiting import open_when_loaded
+from racer_viewer.modes.train.setup import open_run
+from racer_viewer.modes.waiting import open_when_loaded, when_ready
 from racer_viewer.render.camera import Insets
 from racer_viewer.render.explanations import Explanation, draw_explanation
+from racer_viewer.replays.records import medals_of
 from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Click, Command, Controls, Intent, KeyPress, MouseMove
 from racer_viewer.ui.paint import FOOTER_HEIGHT
@@ -35,6 +39,24 @@ CURSOR_STEP = 14
 HOVER_TICKS = 24
 """Time for which the mouse rests on a button until it is explained [ticks]."""
 DIRECTIONS = {Command.LEFT: (-1, 0), Command.RIGHT: (1, 0), Command.UP: (0, 1), Command.DOWN: (0, -1)}
+SIDE_SHARE = 0.34
+"""Part of the width that agents beside the canvas take."""
+MOUSE_KEYS: tuple[Key, ...] = (
+    (mark("Wheel"), mark("Zoom; over a point, its width")),
+    (mark("Right-click"), mark("Delete a point; drag moves the view")),
+    (mark("Middle"), mark("Move the view")),
+    ("Space", mark("With the left button: move the view")),
+    ("Shift", mark("Select several points")),
+    ("Ctrl", mark("Snap while dragging, or not")),
+)
+PAD_KEYS: tuple[Key, ...] = (
+    ("Stick", mark("Move the cursor")),
+    ("A", mark("Take, drop, or draw")),
+    ("X", mark("Delete points")),
+    ("Y", mark("Insert a point")),
+    ("LB RB", mark("Narrower, wider")),
+    ("B or Start", mark("Menu with all commands")),
+)
 PAD_ACTIONS = {
     Command.RESTART: "delete",
     Command.CAMERA: "insert",
@@ -65,7 +87,10 @@ class EditorScreen(Screen):
         self._last_key = ""
         self._problem = -1
         """Index of the problem that was shown last."""
-        self._fitted = False
+        self.trial: Trial | None = None
+        """Agents that drive beside the canvas."""
+        self._fits = False
+        """True if the circuit was fitted into the canvas since that changed."""
 
     @property
     def dirty(self) -> bool:
@@ -100,7 +125,7 @@ class EditorScreen(Screen):
                 if action is not None:
                     self.run(action)
                 return
-            case Click(x, y) if self.facts.area.collidepoint(x, y):
+            case Click(x, y) if self.facts.area.collidepoint(x, y) or x >= self.canvas.camera.size[0]:
                 return
             case KeyPress():
                 self._press_key(intent)
@@ -165,6 +190,9 @@ class EditorScreen(Screen):
     def save(self, then: Callable[[], None] = lambda: None) -> None:
         """Save the circuit, as a draft if it cannot be driven; `then` is called if it was saved."""
         document = self.document
+        medals = medals_of(document.draft.to_circuit())
+        if document.drivable and document.draft.medals is None and medals is not None:
+            document.do(set_medals(document.draft, medals), mark("medals"))
         try:
             entry = self.library.save(document.draft, document.circuit_id)
         except (RacerError, OSError) as error:
@@ -198,44 +226,131 @@ class EditorScreen(Screen):
     def confirm_close(self, then: Callable[[], None]) -> Screen | None:
         return LeaveEditorScreen(self.app, self, then) if self.dirty and self.document.points else None
 
+    def test_drive(self, from_cursor: bool) -> None:
+        """Drive the circuit from the start line, or from the place on the line nearest to the mouse."""
+        track, place = self.document.preview.track, self.mouse.position
+        nearest = None
+        if from_cursor and place is not None:
+            nearest = self.document.preview.nearest_arc(*self.canvas.camera.view.to_world(*place))
+        if track is not None:
+            open_test_drive(self.app, track, nearest[0] if nearest is not None else 0.0)
+
+    @property
+    def champion_drives(self) -> bool:
+        return isinstance(self.trial, ChampionTrial)
+
+    @property
+    def trains(self) -> bool:
+        return isinstance(self.trial, TrainingTrial)
+
+    def toggle_champion(self) -> None:
+        """Let the champion drive beside the canvas, or no longer."""
+        self._try(None if self.champion_drives else lambda: ChampionTrial(self, self.document))
+
+    def toggle_training(self) -> None:
+        """Train an agent on the circuit, or stop that and save the run."""
+        self._try(None if self.trains else lambda: TrainingTrial(self, self.document, self.app.notify))
+
+    def open_training(self) -> None:
+        """Show the run with all its charts; it is no longer shown here."""
+        if isinstance(self.trial, TrainingTrial):
+            run = self.trial.run
+            self.trial.keep()
+            self._try(None)
+            open_run(self.app, run.folder)
+
+    def _try(self, begin: Callable[[], Trial] | None) -> None:
+        """Close what is beside the canvas, and show something else there."""
+        if self.trial is not None:
+            self.trial.close()
+            self.trial = None
+            self._fits = False
+        if begin is not None:
+            when_ready(self.app, lambda: self._begin(begin))
+
+    def _begin(self, begin: Callable[[], Trial]) -> None:
+        try:
+            self.trial = begin()
+        except (RacerError, OSError) as error:
+            self.app.notify(in_one_line(error))
+        self._fits = False
+
     def trial_rows(self) -> Sequence[tuple[str, str, Colour]]:
         """Return what is known of the laps of an agent."""
-        return ()
+        return () if self.trial is None else self.trial.rows()
 
     def tick(self, controls: Controls) -> None:
         self.document.tick()
+        if self.trial is not None:
+            self.trial.tick()
         self._hover_ticks += 1
 
     def draw_ahead(self) -> bool:
-        return self.canvas.ground.draw_ahead()
+        return (self.trial is not None and self.trial.draw_ahead()) or self.canvas.ground.draw_ahead()
+
+    def on_close(self) -> None:
+        super().on_close()
+        if self.trial is not None:
+            self.trial.close()
+
+    def key_groups(self) -> Sequence[tuple[str, Sequence[Key]]]:
+        groups = dict.fromkeys(action.group for action in ACTIONS)
+        keys = {group: [(each.cap, each.label) for each in ACTIONS if each.group == group] for group in groups}
+        mouse = [(_(key), does) for key, does in MOUSE_KEYS]
+        return (*((_(group), keys[group]) for group in groups), (_("Mouse"), mouse), (_("Gamepad"), PAD_KEYS))
 
     def draw(self, surface: pygame.Surface, share: float) -> None:
+        footer = self.app.theme.px(FOOTER_HEIGHT)
+        width, height = surface.get_size()
+        side = 0 if self.trial is None else round(width * SIDE_SHARE)
+        self._draw_canvas(surface.subsurface((0, 0, width - side, height)))
+        if self.trial is not None:
+            self._draw_side(surface.subsurface((width - side, 0, side, height - footer)), share)
+            surface.fill(self.app.theme.palette.panel[:3], (width - side, height - footer, side, footer))
+        if self.app.top is self:
+            draw_keys(surface, self.app.theme, self.keys(), self.app.theme.px(self.app.sign_width))
+
+    def _draw_side(self, surface: pygame.Surface, share: float) -> None:
+        """Draw the facts and, below them, the agents."""
+        theme = self.app.theme
+        assert self.trial is not None
+        surface.fill(theme.palette.panel[:3])
+        width, height = surface.get_size()
+        if self.app.top is self:
+            self.facts.draw(surface, theme, self, surface.get_rect(), fills=True)
+        top = self.facts.area.bottom
+        self.facts.area.x += self.canvas.camera.size[0]
+        self.trial.draw(surface.subsurface((0, top, width, height - top)), share)
+
+    def _draw_canvas(self, surface: pygame.Surface) -> None:
         theme, on_top = self.app.theme, self.app.top is self
         area = surface.get_rect()
         self.canvas.camera.size = area.size
         margin, footer = theme.px(MARGIN), theme.px(FOOTER_HEIGHT)
         panels = pygame.Rect(margin, margin, area.width - 2 * margin, area.height - 2 * margin - footer)
-        if not self._fitted:
+        if not self._fits:
             self.bar.draw(surface, theme, self, panels)
-            self.facts.draw(surface, theme, self, panels)
-            self._fitted = True
+            if self.trial is None:
+                self.facts.draw(surface, theme, self, panels)
+            self._fits = True
             self.show_all()
         cursor = self.mouse.position if self.app.gamepad else None
-        drawing = replace(self.mouse.drawing(), cursor=cursor, grid=self.grid)
+        cars = None if self.trial is None else self.trial.cars
+        drawing = replace(self.mouse.drawing(), cursor=cursor, grid=self.grid, cars=cars)
         keys = pygame.Rect(0, area.bottom - footer, area.width, footer)
         self.canvas.draw(surface, theme, drawing, (self.bar.area, self.facts.area, keys) if on_top else ())
         if not on_top:
             return
         self.bar.draw(surface, theme, self, panels)
-        self.facts.draw(surface, theme, self, panels)
+        if self.trial is None:
+            self.facts.draw(surface, theme, self, panels)
         if not self.document.points and not self.mouse.busy:
             self._draw_hint(surface, panels)
         self._draw_explanation(surface)
-        draw_keys(surface, theme, self.keys(), theme.px(self.app.sign_width))
 
     def _insets(self) -> Insets:
         theme = self.app.theme
-        right = self.canvas.camera.size[0] - self.facts.area.left
+        right = self.canvas.camera.size[0] - self.facts.area.left if self.trial is None else 0
         return Insets(self.bar.area.right, 0, right, theme.px(FOOTER_HEIGHT))
 
     def _draw_hint(self, surface: pygame.Surface, panels: pygame.Rect) -> None:

@@ -149,7 +149,7 @@ class HelpScreen(Screen):
         below = app.top
         self._explanations = () if below is None else tuple(below.explanations())
         groups = () if below is None else below.key_groups()
-        self._own = tuple(KeyGroup(title, tuple(keys)) for title, keys in groups)
+        self.own_groups = tuple(KeyGroup(title, tuple(keys)) for title, keys in groups)
         actions = [Button(_("Back"), on_press=app.pop)]
         if app.start_tour is not None:
             actions.append(Button(_("Guided tour"), on_press=app.start_tour))
@@ -176,7 +176,7 @@ class HelpScreen(Screen):
         top = draw_heading(surface, theme, _("Help"))
         left = theme.px(MARGIN * 3)
         right, bottom = surface.get_width() - left, surface.get_height() - theme.px(FOOTER_HEIGHT + MARGIN)
-        key = (left, top, right, bottom), theme, self.app.settings.bindings, self._own
+        key = (left, top, right, bottom), theme, self.app.settings.bindings, self.own_groups
         if self._layout is None or self._layout_key != key:
             self._layout, self._layout_key = lay_out(*key), key
         for group, x, y, caps in self._layout.groups:

@@ -17,6 +17,9 @@ from racer_viewer.app.menu import MenuScreen, WelcomeScreen
 from racer_viewer.app.tour import TourMenu
 from racer_viewer.modes.career import EVENTS, CareerScreen, MedalsScreen
 from racer_viewer.modes.choose import SKILLS, OpponentsScreen, PlaySetupScreen, WatchSetupScreen
+from racer_viewer.modes.career import CareerScreen, MedalsScreen
+from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
+from racer_viewer.modes.editor.menu import EditorMenu
 from racer_viewer.modes.episodes import EpisodesScreen
 from racer_viewer.modes.file_browser import FileBrowser
 from racer_viewer.modes.film_screen import FilmScreen
@@ -45,6 +48,7 @@ from racer_viewer.ui.intents import OVERLAY_COMMANDS
 from racer_viewer.ui.item_list import Row
 from racer_viewer.ui.theme import Theme
 from tests.modes.drawn import noted
+from tests.modes.editing import Draughtsman, oval
 from tests.modes.person import Person
 from tests.modes.run_folders import make_run
 from tests.modes.test_screens import AgentSteering
@@ -327,6 +331,36 @@ def reward_term(person: Person, formula: str) -> None:
     app.push(FormulaScreen(app, "a_term_with_a_long_name9", formula, {}, lab.drives, lambda name, text: None))
 
 
+def editor(person: Person, stroke: bool = True, problems: bool = False, trial: str = "", menu: bool = False) -> None:
+    """Open the editor with a circuit, with problems, with agents beside it, or with its menu."""
+    user = Draughtsman(person)
+    if stroke:
+        user.stroke(oval())
+        user.screen.document.select([3])
+        user.checked()
+    if trial:
+        person.press(trial)
+        person.until(lambda: user.screen.trial is not None, "the agents")
+        person.frames(5)
+        person.until(lambda: user.screen.trial.clean_lap is not None, "a lap")
+    if problems:
+        user.move(user.pixel_of_point(2), user.pixel_of_point(len(user.points) // 2))
+        user.checked()
+    if menu:
+        person.press("escape")
+
+
+def circuit_name(person: Person) -> None:
+    editor(person)
+    person.press("n")
+
+
+def unsaved(person: Person) -> None:
+    editor(person, menu=True)
+    person.top(EditorMenu)
+    person.press("up", "return")
+
+
 SCREENS: dict[str, Callable[[Person], None]] = {
     "menu": lambda person: None,
     "menu with cards": cards,
@@ -381,6 +415,13 @@ SCREENS: dict[str, Callable[[Person], None]] = {
     "browser": browser,
     "message": question,
     "lap comparison": lap_comparison,
+    "editor, empty": partial(editor, stroke=False),
+    "editor": editor,
+    "editor, problems": partial(editor, problems=True),
+    "editor, champion": partial(editor, trial="w"),
+    "editor, menu": partial(editor, menu=True),
+    "circuit name": circuit_name,
+    "unsaved circuit": unsaved,
 }
 
 

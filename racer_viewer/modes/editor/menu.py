@@ -13,7 +13,7 @@ from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.settings_screen import SettingsScreen
 from racer_viewer.translation import _, mark
 from racer_viewer.ui.intents import Click, Intent, KeyPress, TextInput
-from racer_viewer.ui.item_list import Button, Item, Slider
+from racer_viewer.ui.item_list import Button, Item, Slider, toggle
 from racer_viewer.ui.views import ListView, MessageView
 
 if TYPE_CHECKING:
@@ -103,18 +103,21 @@ class NameCircuitScreen(Screen):
 
 
 class LeaveEditorScreen(Screen):
-    """Question before changes are lost. then: leaves the editor."""
+    """Question before changes are lost, or a run is stopped. then: leaves the editor."""
 
     def __init__(self, app: AppContext, editor: EditorScreen, then: Callable[[], None]) -> None:
         self._editor, self._then = editor, then
-        buttons = [
-            Button(_("Save and leave"), on_press=self._save),
-            Button(_("Leave without saving"), _("The changes are lost"), on_press=self._go),
-            Button(_("Keep editing"), on_press=app.pop),
-        ]
         name = editor.document.draft.name or _("The circuit")
-        text = _("{name} has changes that were not saved.").format(name=name)
-        super().__init__(app, MessageView(_("Save the circuit?"), text, buttons))
+        lines = [_("{name} has changes that were not saved.").format(name=name)] if editor.dirty else []
+        buttons: list[Item] = [Button(_("Leave"), on_press=self._go)]
+        if editor.dirty:
+            lost = Button(_("Leave without saving"), _("The changes are lost"), on_press=self._go)
+            buttons = [Button(_("Save and leave"), on_press=self._save), lost]
+        if editor.learns:
+            lines.append(_("The agent that learns here is stopped and saved, unless it learns on in the background."))
+            buttons.append(toggle(_("Learn on in the background"), False, editor.keep_learning))
+        buttons.append(Button(_("Keep editing"), on_press=app.pop))
+        super().__init__(app, MessageView(_("Leave the editor?"), "\n".join(lines), buttons))
 
     def _save(self) -> None:
         self.app.pop()

@@ -23,6 +23,8 @@ BAR_ROW, GROUP_GAP, CAP_GAP = 25, 8, 14
 """Height of a button, distance between groups of buttons, and between a label and its key, at scale 1 [px]."""
 FACTS_WIDTH, FACTS_ROW = 236, 22
 """Width of the facts and height of one, at scale 1 [px]."""
+MAX_FACTS_SHARE = 0.25
+"""Largest part of the canvas' width that the facts take."""
 CIRCUIT_EXPLANATION = Explanation(
     mark("Circuit"),
     mark(
@@ -96,6 +98,8 @@ class FactsPanel:
     ) -> None:
         """Draw at the top right of an area. fills: take the whole width of the area."""
         rows = _rows(theme, editor)
+        if not fills:
+            theme = theme.fitting(lambda smaller: smaller.px(FACTS_WIDTH) <= MAX_FACTS_SHARE * area.width)
         pad = theme.px(PADDING)
         name = editor.document.draft.name or _("Unnamed circuit")
         size = TEXT

@@ -95,7 +95,17 @@ class EditorScreen(Screen):
     @property
     def dirty(self) -> bool:
         """True if there is something to save."""
-        return self.document.history.dirty
+        return self.document.history.dirty and bool(self.document.points)
+
+    @property
+    def learns(self) -> bool:
+        """True if an agent learns beside the canvas."""
+        return isinstance(self.trial, TrainingTrial) and self.trial.is_live
+
+    def keep_learning(self, on: bool) -> None:
+        """Let the agent learn on when the editor is closed, or not."""
+        if isinstance(self.trial, TrainingTrial):
+            self.trial.kept = on
 
     def keys(self) -> Sequence[Key]:
         chosen = bool(self.document.selected)
@@ -224,7 +234,7 @@ class EditorScreen(Screen):
             self.app.push(question)
 
     def confirm_close(self, then: Callable[[], None]) -> Screen | None:
-        return LeaveEditorScreen(self.app, self, then) if self.dirty and self.document.points else None
+        return LeaveEditorScreen(self.app, self, then) if self.dirty or self.learns else None
 
     def test_drive(self, from_cursor: bool) -> None:
         """Drive the circuit from the start line, or from the place on the line nearest to the mouse."""
@@ -255,7 +265,7 @@ class EditorScreen(Screen):
         """Show the run with all its charts; it is no longer shown here."""
         if isinstance(self.trial, TrainingTrial):
             run = self.trial.run
-            self.trial.keep()
+            self.trial.kept = True
             self._try(None)
             open_run(self.app, run.folder)
 

@@ -11,6 +11,7 @@ import pygame
 from racer_env.engine import TICKS_PER_SECOND, Circuit, Track, load_circuit
 from racer_env.errors import RacerError, in_one_line
 from racer_viewer.agents import CHAMPION, load_agent, models_folder
+from racer_viewer.circuits.library import DEFAULT_NAME
 from racer_viewer.modes.drive import Drive, open_drive
 from racer_viewer.modes.editor.document import CircuitDocument
 from racer_viewer.modes.ladder import take_measured_laps
@@ -70,7 +71,7 @@ class Settled:
 
 def circuit_of(document: CircuitDocument) -> Circuit:
     """Return the circuit as agents get it."""
-    return replace(document.draft, name=document.draft.name or _("Unnamed circuit")).to_circuit(
+    return replace(document.draft, name=document.draft.name or DEFAULT_NAME).to_circuit(
         document.circuit_id or "drawing"
     )
 
@@ -219,7 +220,8 @@ class TrainingTrial:
         self._view = shown_in(None, screen, self._showcase.tick)
         self._pictures = TrainPictures(screen.app)
         self._loading: BackgroundTask[Track] | None = None
-        self._kept = False
+        self.kept = False
+        """True if the run learns on in the background when this is closed."""
 
     @property
     def is_live(self) -> bool:
@@ -276,12 +278,8 @@ class TrainingTrial:
     def draw_ahead(self) -> bool:
         return self._view.draw_ahead() or self._pictures.draw_ahead([TrainLayout.CURVES])
 
-    def keep(self) -> None:
-        """Let the run learn on in the background when this is closed."""
-        self._kept = True
-
     def close(self) -> None:
-        if self._kept and self.is_live:
+        if self.kept and self.is_live:
             self.run.detach()
         self.run.close()
         self._showcase.close()

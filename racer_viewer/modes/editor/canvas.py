@@ -131,6 +131,8 @@ class Canvas:
     def target_at(self, px: float, py: float, theme: Theme) -> Target:
         """Return what the mouse would take at a pixel; points have precedence over handles, and these over the line."""
         document, view = self._document, self.camera.view
+        if px >= view.size[0]:
+            return Target()  # beside the canvas
         x, y = view.to_world(px, py)
         reach = theme.px(REACH) / view.scale
         nearest = document.preview.nearest_point(x, y)

@@ -182,6 +182,8 @@ class EditorScreen(Screen):
     def show_all(self) -> None:
         """Show the whole circuit beside the panels."""
         self.canvas.camera.fit(self.document.points, self._insets())
+        if self.mouse.position is not None and not self.mouse.busy:
+            self.mouse.hover(*self.mouse.position)
 
     def show_next_problem(self) -> None:
         """Move the view to the next problem."""
@@ -316,7 +318,7 @@ class EditorScreen(Screen):
         self._draw_canvas(surface.subsurface((0, 0, width - side, height)))
         if self.trial is not None:
             self._draw_side(surface.subsurface((width - side, 0, side, height - footer)), share)
-            surface.fill(self.app.theme.palette.panel[:3], (width - side, height - footer, side, footer))
+            surface.fill(self.app.theme.palette.panel[:3], (0, height - footer, width, footer))
         if self.app.top is self:
             draw_keys(surface, self.app.theme, self.keys(), self.app.theme.px(self.app.sign_width))
 

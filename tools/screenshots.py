@@ -5,6 +5,7 @@ python tools/screenshots.py [FOLDER]
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import tempfile
@@ -17,11 +18,11 @@ os.environ.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy")
 import pygame
 from PIL import Image
 
-from racer_env.engine import load_circuit
 from racer_viewer.agents import load_agent, models_folder
 from racer_viewer.app.menu import MenuScreen
 from racer_viewer.app.window import App
-from racer_viewer.circuits.draft import Draft, set_text
+from racer_viewer.circuits.draft import Draft
+from racer_viewer.circuits.strokes import fit_stroke
 from racer_viewer.modes.controls import NORMAL, SPEEDS, Action
 from racer_viewer.modes.editor import EditorScreen, open_editor
 from racer_viewer.modes.editor.trials import TrainingTrial
@@ -39,7 +40,6 @@ SIZE = (1280, 720)
 QUALITY = 88
 FRAME = 1.0 / 60.0
 TRAINED_STEPS = 170_000
-DRAWN = "random:7:hard"
 RIVALS = ("champion", "specialist-track-01", "learning-3-slow", "learning-2-first-lap")
 
 
@@ -180,7 +180,12 @@ class ScreenshotTour:
     def _editor(self) -> Iterator[Path]:
         """Train on a circuit in the editor, and edit it meanwhile."""
         self._context.pop_to_menu()
-        open_editor(self._context, set_text(Draft.from_circuit(load_circuit(DRAWN).circuit), name="Figure it out"))
+        turns = [math.tau * number / 120 for number in range(120)]
+        stroke = [
+            (430 * math.cos(t) * (1 + 0.25 * math.cos(3 * t)), 290 * math.sin(t) * (1 + 0.2 * math.sin(2 * t)))
+            for t in turns
+        ]
+        open_editor(self._context, Draft("Figure it out", points=fit_stroke(stroke)))
         editor = self.top
         assert isinstance(editor, EditorScreen)
         while not editor.document.drivable:
@@ -190,9 +195,9 @@ class ScreenshotTour:
         while editor.trial.run.steps < TRAINED_STEPS:
             self.frames(1)
             time.sleep(FRAME)
-        editor.document.select([3])
-        editor.document.nudge(12.0, 12.0)
-        while editor.trial.run.steps < 2 * TRAINED_STEPS:
+        editor.document.select([6])
+        editor.document.nudge(-20.0, -35.0)
+        while editor.trial.run.steps < 2 * TRAINED_STEPS or editor.trial.clean_lap is None:
             self.frames(1)
             time.sleep(FRAME)
         yield self.take("editor")

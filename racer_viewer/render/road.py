@@ -296,7 +296,7 @@ def _kerb(course: Course, side: Side) -> list[Layer]:
 
 def _asphalt(course: Course, first: Floats, second: Floats) -> list[Layer]:
     across = second - first
-    width = np.hypot(*across.T)
+    width = np.maximum(np.hypot(*across.T), MIN_WALL_GAP)
     worn = []
     for colour, reach in zip(ASPHALT[1:], WORN_WIDTHS, strict=True):
         shares = (np.clip(course.worn + way * reach / width, 0.0, 1.0)[:, None] for way in (-1.0, 1.0))
@@ -359,7 +359,8 @@ def _grid(course: Course) -> Layer:
     )
     corners = []
     for row in range(GRID_BOXES):
-        place = -1 - round((GRID_FIRST + row * GRID_SPACING) / course.piece)
+        back = 1 + round((GRID_FIRST + row * GRID_SPACING) / course.piece)
+        place = -back % len(course.worn)  # the grid of a tiny circuit, as it is drawn, may be longer than a lap
         first, second = (side.edge[place] for side in course.sides)
         across = (second - first) / np.hypot(*(second - first))
         ahead = np.array([-across[1], across[0]])

@@ -7,7 +7,7 @@ import pygame
 import pytest
 
 from racer_env.engine import circuits
-from racer_viewer.circuits.draft import Draft
+from racer_viewer.circuits.draft import Draft, Point
 from racer_viewer.modes.editor.actions import ACTIONS
 from racer_viewer.modes.editor.menu import EditorMenu
 from racer_viewer.modes.editor.mouse import Tool
@@ -165,6 +165,15 @@ def test_a_stroke_without_a_lap_says_why_at_its_place(person: Person) -> None:
     user.stroke(oval())
     assert user.points
     assert not user.screen.document.stroke_problem
+
+
+def test_a_circuit_that_is_far_too_small_is_shown_with_its_problems(person: Person) -> None:
+    corners = ((0.0, 0.0), (9.0, 0.0), (9.0, 9.0), (0.0, 9.0))
+    user = Draughtsman(person, Draft("Dot", points=tuple(Point(x, y, 5.0) for x, y in corners)))
+    user.checked()
+    person.picture()
+    assert user.screen.document.problems
+    assert user.screen.canvas.labels
 
 
 def test_a_gamepad_draws_drags_and_reaches_all_commands(person: Person) -> None:

@@ -9,13 +9,15 @@ from racer_viewer.circuits.draft import Point
 from racer_viewer.circuits.preview import Preview
 from racer_viewer.modes.waiting import BackgroundTask
 from racer_viewer.render.camera import View
-from racer_viewer.render.ground import MIN_PIECE, GroundPlan
+from racer_viewer.render.ground import GroundPlan
 from racer_viewer.render.road import Layer, build_course, layers
 from racer_viewer.render.steady_ground import SteadyGround
 from racer_viewer.render.tiles import GroundLevels
 
 REST_FRAMES = 12
 """Number of frames without a change after which the exact ground is made."""
+QUICK_PIECE = 10.0
+"""Smallest length of a straight piece of road while it changes [px]."""
 MAX_SCALE_ERROR = 1.5
 """Factor between the scales of view and exact ground from which it is made again for the view."""
 
@@ -68,7 +70,7 @@ class EditorGround:
             self._meadow.prepare(view)
         surface.blit(self._meadow.picture(view), (0, 0))
         if shown.track is not None:
-            _draw_layers(surface, view, self._layers(shape, shown.track, MIN_PIECE / view.scale))
+            _draw_layers(surface, view, self._layers(shape, shown.track, QUICK_PIECE / view.scale))
 
     def draw_ahead(self) -> bool:
         """Use spare time to draw a part of the exact ground; return False if nothing is left to do."""
@@ -118,7 +120,6 @@ def _draw_layers(surface: pygame.Surface, view: View, found: list[Layer]) -> Non
         points = view.points_to_screen(corners)
         low, high = points.min(axis=1), points.max(axis=1)
         seen = (high[:, 0] > 0) & (high[:, 1] > 0) & (low[:, 0] < width) & (low[:, 1] < height)
-        for number in seen.nonzero()[0].tolist():
-            colour = colours[number]
-            if len(colour) == 3:
-                pygame.draw.polygon(surface, colour, points[number].tolist())
+        for number, polygon in zip(seen.nonzero()[0].tolist(), points[seen].tolist(), strict=True):
+            if len(colours[number]) == 3:  # translucent shadows would need a surface each
+                pygame.draw.polygon(surface, colours[number], polygon)

@@ -17,8 +17,6 @@ from racer_viewer.app.menu import MenuScreen, WelcomeScreen
 from racer_viewer.app.tour import TourMenu
 from racer_viewer.modes.career import EVENTS, CareerScreen, MedalsScreen
 from racer_viewer.modes.choose import SKILLS, OpponentsScreen, PlaySetupScreen, WatchSetupScreen
-from racer_viewer.modes.career import CareerScreen, MedalsScreen
-from racer_viewer.modes.choose import OpponentsScreen, PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.editor.menu import EditorMenu
 from racer_viewer.modes.episodes import EpisodesScreen
 from racer_viewer.modes.file_browser import FileBrowser

@@ -17,7 +17,7 @@ from racer_viewer.modes.editor.menu import EditorMenu, LeaveEditorScreen, NameCi
 from racer_viewer.modes.editor.mouse import EditorMouse, Tool
 from racer_viewer.modes.editor.panels import CIRCUIT_EXPLANATION, FactsPanel, ToolBar
 from racer_viewer.modes.editor.testdrive import open_test_drive
-from racer_viewer.modes.editor.trials import ChampionTrial, TrainingTrial, Trial
+from racer_viewer.modes.editor.trials import ChampionTrial, CircuitTrial, TrainingTrial
 from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.train.setup import open_run
 from racer_viewer.modes.waiting import open_when_loaded, when_ready
@@ -87,7 +87,7 @@ class EditorScreen(Screen):
         self._last_key = ""
         self._problem = -1
         """Index of the problem that was shown last."""
-        self.trial: Trial | None = None
+        self.trial: CircuitTrial | None = None
         """Agents that drive beside the canvas."""
         self._fits = False
         """True if the circuit was fitted into the canvas since that changed."""
@@ -271,7 +271,7 @@ class EditorScreen(Screen):
             self._try(None)
             open_run(self.app, run.folder)
 
-    def _try(self, begin: Callable[[], Trial] | None) -> None:
+    def _try(self, begin: Callable[[], CircuitTrial] | None) -> None:
         """Close what is beside the canvas, and show something else there."""
         if self.trial is not None:
             self.trial.close()
@@ -280,7 +280,7 @@ class EditorScreen(Screen):
         if begin is not None:
             when_ready(self.app, lambda: self._begin(begin))
 
-    def _begin(self, begin: Callable[[], Trial]) -> None:
+    def _begin(self, begin: Callable[[], CircuitTrial]) -> None:
         try:
             self.trial = begin()
         except (RacerError, OSError) as error:

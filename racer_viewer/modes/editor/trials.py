@@ -80,7 +80,7 @@ def _same_road(first: Circuit, second: Circuit) -> bool:
     return (first.control_points, first.gates) == (second.control_points, second.gates)
 
 
-class Trial(Protocol):
+class CircuitTrial(Protocol):
     """Agents on the circuit, shown beside the canvas."""
 
     @property

@@ -46,7 +46,7 @@ Row = tuple[str, str, Colour]
 
 
 class Settled:
-    """Tells when the circuit was changed, can be driven and rests. circuit: the one that was taken last."""
+    """Circuit that was changed, can be driven and rests. circuit: the one that was taken last."""
 
     def __init__(self, document: CircuitDocument) -> None:
         self._document = document

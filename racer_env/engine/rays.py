@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from racer_env.engine.compiled import Compiled, part
-from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, RUN_BLOCK, cell_at, square_at
+from racer_env.engine.compiled import Compiled, part, shared
+from racer_env.engine.tables import BEAM_DIRECTIONS, BEAM_WALL_GAP, MAX_RUN, RUN_BLOCK, cell_at, square_at
 
 RAY_COUNT = 9
 RAY_RANGE = 200.0
@@ -71,54 +71,61 @@ def _meet_run(points: Compiled, first: int, count: int, x: float, y: float, dx: 
     has no branch that depends on the data.
     """
     xs, ys = points[0], points[1]
+    begin, end = np.uint64(first), np.uint64(count)  # unsigned: no check for a negative index
     line = dx * y - dy * x
-    starts_left = dx * ys[first] - dy * xs[first] >= line
+    starts_left = dx * ys[begin] - dy * xs[begin] >= line
     passed = -1
-    for i in range(first, first + count + 1):
-        point = np.uint64(i)  # unsigned: no check for a negative index
-        passed += (dx * ys[point] - dy * xs[point] >= line) == starts_left
-    met = np.uint64(first + min(passed, count - 1))
+    for i in range(_whole_blocks(count + 1)):
+        point = begin + i
+        passed += ((dx * ys[point] - dy * xs[point] >= line) == starts_left) & (i <= end)
+    met = begin + np.uint64(min(passed, count - 1))
     ax, ay = xs[met] - x, ys[met] - y
     bx, by = xs[met + np.uint64(1)] - x, ys[met + np.uint64(1)] - y
     return min(RAY_RANGE, (ax * by - ay * bx) / (dx * (by - ay) - dy * (bx - ax)))
 
 
-@part
+@shared
 def _nearest_of_run(
     points: Compiled, first: int, count: int, x: float, y: float, dx: float, dy: float, nearest: float
 ) -> float:
     """Return the distance to the nearest segment of a run that the ray meets, at most `nearest`.
 
-    Blocks whose points all lie on one side of the ray are skipped; the last block may reach past the end of the run.
+    Like `_meet_run`, the search for the first and the last of these segments has no branch that depends on the data.
     """
     xs, ys = points[0], points[1]
-    line = dx * y - dy * x
-    for block in range(first, first + count, RUN_BLOCK):
-        start = np.uint64(block)
-        lefts = 0
-        for i in range(RUN_BLOCK):
-            lefts += dx * ys[start + np.uint64(i)] - dy * xs[start + np.uint64(i)] >= line
-        end = start + np.uint64(RUN_BLOCK)
-        lefts += dx * ys[end] - dy * xs[end] >= line
-        if 0 < lefts <= RUN_BLOCK:
-            nearest = _nearest_of_block(xs, ys, start, x, y, dx, dy, nearest)
+    begin, end = np.uint64(first), np.uint64(count)
+    lowest, highest = MAX_RUN, -1
+    for i in range(_whole_blocks(count)):
+        point = begin + i
+        side = dx * (ys[point] - y) - dy * (xs[point] - x)
+        next_side = dx * (ys[point + np.uint64(1)] - y) - dy * (xs[point + np.uint64(1)] - x)
+        meets = ((side >= 0.0) != (next_side >= 0.0)) & (i < end)
+        number = int(np.int64(i))  # a signed one, as the results are
+        lowest = min(lowest, number if meets else MAX_RUN)
+        highest = max(highest, number if meets else -1)
+    for i in range(lowest, highest + 1):
+        nearest = _meet_segment(xs, ys, begin + np.uint64(i), x, y, dx, dy, nearest)
     return nearest
 
 
 @part
-def _nearest_of_block(
-    xs: Compiled, ys: Compiled, start: np.uint64, x: float, y: float, dx: float, dy: float, nearest: float
+def _whole_blocks(count: int) -> np.uint64:
+    """Return a number of points rounded up to whole blocks, which vector instructions test at once."""
+    return np.uint64(count + RUN_BLOCK - 1) & ~np.uint64(RUN_BLOCK - 1)
+
+
+@part
+def _meet_segment(
+    xs: Compiled, ys: Compiled, point: np.uint64, x: float, y: float, dx: float, dy: float, nearest: float
 ) -> float:
-    ax, ay = xs[start] - x, ys[start] - y
-    side = dx * ay - dy * ax
-    for i in range(1, RUN_BLOCK + 1):
-        bx, by = xs[start + np.uint64(i)] - x, ys[start + np.uint64(i)] - y
-        next_side = dx * by - dy * bx
-        if (side >= 0.0) != (next_side >= 0.0) and abs(next_side - side) >= PARALLEL:
-            distance = (ax * by - ay * bx) / (next_side - side)
-            if 0.0 <= distance < nearest:
-                nearest = distance
-        ax, ay, side = bx, by, next_side
+    """Return the distance to the wall segment that starts with a point, at most `nearest`."""
+    ax, ay = xs[point] - x, ys[point] - y
+    bx, by = xs[point + np.uint64(1)] - x, ys[point + np.uint64(1)] - y
+    side, next_side = dx * ay - dy * ax, dx * by - dy * bx
+    if (side >= 0.0) != (next_side >= 0.0) and abs(next_side - side) >= PARALLEL:
+        distance = (ax * by - ay * bx) / (next_side - side)
+        if 0.0 <= distance < nearest:
+            return distance
     return nearest
 
 

@@ -123,7 +123,7 @@ class EmbeddedBridge:
             self._action[...] = action
         except (TypeError, ValueError) as error:
             raise ActionError(f"an action must be 3 finite numbers, steer, throttle, brake: {error}") from None
-        self._simulation.step(self._action)
+        self._simulation.advance()
         reward, terminated, truncated, info = _split_columns(*_STEP_COLUMNS.unpack_from(self._row))
         if self._terms:
             info.update(zip(self._terms, _TERM_COLUMNS.unpack_from(self._row), strict=False))
@@ -152,7 +152,7 @@ class EmbeddedBridge:
             if simulation is not None:
                 fresh.cars.random = simulation.cars.random
             simulation = self._simulation = fresh
-            self._action = np.zeros((1, 3))
+            self._action = simulation.cars.action[0]
             self._observation = simulation.reset()[0]
             self._row = simulation.cars.view(np.uint8, np.ndarray).data
         elif scenario != before:

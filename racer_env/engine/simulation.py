@@ -273,6 +273,10 @@ class Simulation:
             raise ActionError(
                 f"actions must be {self.num_cars} rows of steer, throttle, brake as finite numbers: {error}"
             ) from None
+        return self.advance()
+
+    def advance(self) -> StepResult:
+        """Advance every car by one tick with the action in its row."""
         ended = self._step(*self._call) if self._call else self._step_in_calls()
         self.ended = self._finish(ended) if ended else _NO_ROWS
         return self.result

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from racer_env.engine.car import MAX_SPEED, move, surface_at
-from racer_env.engine.compiled import Compiled, entry, part
+from racer_env.engine.compiled import Compiled, entry, part, shared
 from racer_env.engine.contact import meet_walls
 from racer_env.engine.laps import count_gates
 from racer_env.engine.locate import locate
@@ -62,7 +62,7 @@ def step_cars(track: Compiled, rules: Compiled, cars: Compiled, observations: Co
     for i in members:
         car = cars[i]
         if car.x != car.located_x or car.y != car.located_y:
-            _update_location(track, car)
+            _locate_again(track, car)
         old_x, old_y, old_arc = car.x, car.y, car.arc
         sin, cos = move(car)
         heading = car.heading
@@ -121,6 +121,12 @@ def _update_location(track: Compiled, car: Compiled) -> None:
     car.centre_distance, car.arc, car.half_width = locate(track, car.x, car.y)
     car.surface = surface_at(car.centre_distance, car.half_width)
     car.located_x, car.located_y = car.x, car.y
+
+
+@shared
+def _locate_again(track: Compiled, car: Compiled) -> None:
+    """Do what `_update_location` does, for cars that were moved by hand."""
+    _update_location(track, car)
 
 
 @part

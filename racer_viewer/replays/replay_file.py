@@ -124,7 +124,7 @@ def replay_from_bytes(data: bytes) -> Replay:
 
 def file_name(replay: Replay) -> str:
     """Return a file name that is valid on every system, like `track-01-Anna-20260102-030405.racer`."""
-    words = f"{replay.circuit.id or replay.circuit.name}-{replay.driver or 'nobody'}"
+    words = f"{replay.circuit.id or replay.circuit.name}-{replay.driver or 'unknown'}"
     return f"{_UNSAFE_IN_NAMES.sub('-', words)[:MAX_NAME_PREFIX]}-{replay.date:%Y%m%d-%H%M%S}{SUFFIX}"
 
 

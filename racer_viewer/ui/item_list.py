@@ -10,6 +10,7 @@ import pygame
 
 from racer_viewer.translation import _
 from racer_viewer.ui.intents import Click, Command, Drag, Intent, MouseMove, Scroll
+from racer_viewer.ui.paint import draw_medal
 from racer_viewer.ui.theme import TEXT, TEXT_SMALL, Colour, Theme
 
 
@@ -54,8 +55,8 @@ class Row(Item):
 
     marked: None if the row cannot be marked.
     on_mark: called with the new state; it may set `marked` back.
-    dot: colour of a dot before the label; None without one.
-    hollow: the dot is a ring.
+    dot: colour of a medal before the label; None without one.
+    hollow: a ring takes the place of the medal.
     """
 
     cells: tuple[str, ...] = ()
@@ -389,7 +390,10 @@ class ItemList:
             centre = first - theme.px(COLUMN_GAP) - radius, row.centery
             if number == self.chosen:
                 pygame.draw.aacircle(surface, theme.palette.on_accent, centre, radius + theme.px(3))
-            pygame.draw.aacircle(surface, item.dot, centre, radius, theme.px(2) if item.hollow else 0)
+            if item.hollow:
+                pygame.draw.aacircle(surface, item.dot, centre, radius, theme.px(2))
+            else:
+                draw_medal(surface, item.dot, centre, radius + theme.px(2))
         words = (item.label, *item.cells)
         for column, word, (x, width) in zip(self.columns, words, self.column_spans(theme, row), strict=False):
             text = theme.text(self._truncate(theme, word, width, TEXT), TEXT, colour)

@@ -114,7 +114,7 @@ def remove_abandoned(folder: Path) -> None:
 
 def clean_data_folder(data: Path) -> None:
     """Remove temporary files of processes that no longer run from the user's data folder."""
-    for folder in (data, data / "replays", data / "exports", data / "runs", data / "circuits"):
+    for folder in (data, data / "replays", data / "exports", data / "runs", data / "circuits", data / "models"):
         remove_abandoned(folder)
     try:
         runs = [Path(entry.path) for entry in os.scandir(data / "runs") if entry.is_dir(follow_symlinks=False)]

@@ -26,7 +26,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "watch",
         help="watch agents drive",
-        description="Watch trained agents drive, one or several against each other.",
+        description="Watch trained agents drive, one or several against each other. With corrections switched on (F), "
+        "an agent learns from what you do at the wheel (T).",
     )
     parser.add_argument(
         "models",

@@ -23,6 +23,7 @@ from racer_viewer.paths import atomic_write, open_regular
 from racer_viewer.replays import ENGINE_VERSION
 from racer_viewer.training.config import load_run_config
 from racer_viewer.training.evaluation import evaluate
+from racer_viewer.training.native.corrections import MODELS
 from racer_viewer.training.run_folder import HIDDEN, run_folders
 from racer_viewer.translation import _
 
@@ -69,10 +70,12 @@ class ModelFile:
 
 
 def known_models(data: Path) -> list[ModelFile]:
-    """Return bundled models, then the finished models of every run, newest run first; names are made unique."""
+    """Return bundled and saved models, then the finished models of every run, newest first; names are made unique."""
     tracks = bundled_tracks()
     bundled = (_model_file(path, _("bundled"), "", tracks.get(path.stem, ())) for path in bundled_models())
     found = [replace(model, is_bundled=True) for model in bundled]
+    own = sorted(path for path in (data / MODELS).glob("*.zip") if _is_model(path))
+    found += [_model_file(path, _("saved"), f"{MODELS}/", ()) for path in own]
     runs = [models for folder in run_folders(data / "runs") if (models := _models_of_run(folder))]
     for models in sorted(runs, key=lambda models: max(each.modified for each in models), reverse=True):
         found += models

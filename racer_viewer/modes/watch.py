@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from racer_env.errors import in_one_line
-from racer_viewer.agents import AgentError, load_agent
+from racer_viewer.agents import Agent, AgentError, load_agent
 from racer_viewer.modes.circuits import fixed_circuits
 from racer_viewer.modes.controls import NORMAL, SPEED_NAMES, SteeringInput
+from racer_viewer.modes.correcting import Corrections, CorrectionsScreen
 from racer_viewer.modes.drive import Drive
 from racer_viewer.modes.episodes import MAX_EPISODES, EpisodesScreen, EpisodeTable, WatchedEpisode, watched_episode
 from racer_viewer.modes.models import distinct_names
@@ -22,6 +23,7 @@ from racer_viewer.modes.race import (
     Entrant,
     RaceSetup,
     Restart,
+    SetEntrant,
     SetFocus,
     SetStart,
     SetStochastic,
@@ -96,6 +98,7 @@ class WatchScreen(Screen):
     number: number of the running episode, from 1.
     stochastic: agents sample their actions, as in training.
     anywhere: episodes start anywhere on the circuit.
+    steering: what the user steers with at the wheel. corrections: what agents learn from that.
     """
 
     view: RaceView
@@ -114,7 +117,8 @@ class WatchScreen(Screen):
         """Count of restarts requested, and the ending of the episode before the last of them."""
         self.at_wheel = self.anywhere = False
         self.stochastic = setup.stochastic
-        self._steering, self.table = SteeringInput(), EpisodeTable()
+        self.steering, self.table = SteeringInput(), EpisodeTable()
+        self.corrections = Corrections(app, self)
         self.running: tuple[WatchedEpisode, ...] = ()
         self._ticks = 0
         self._rate = _Rate()
@@ -143,6 +147,7 @@ class WatchScreen(Screen):
             (key(Command.TICK), _("one tick")),
             (key(Command.NEXT_EPISODE), _("next")),
             (key(Command.WHEEL), _("hand back") if self.at_wheel else _("take over")),
+            *self.corrections.keys(),
             (key(Command.VARIATION), _("deterministic") if self.stochastic else _("stochastic")),
             *([(key(Command.NEXT_CAR), _("next car"))] if len(self.setup.entrants) > 1 else []),
             (f"{key(Command.PREVIOUS_CIRCUIT)} {key(Command.NEXT_CIRCUIT)}", _("circuit")),
@@ -169,6 +174,7 @@ class WatchScreen(Screen):
             (circuit.name if circuit else "", palette.faint),
             (_("episode {number}").format(number=self.number), palette.faint),
             (_("stochastic") if self.stochastic else _("deterministic"), palette.faint),
+            *self.corrections.status(),
         )
 
     def handle(self, intent: Intent) -> None:
@@ -181,6 +187,10 @@ class WatchScreen(Screen):
                 self.next_episode()
             case Command.WHEEL:
                 self.take_wheel(not self.at_wheel)
+            case Command.CORRECT:
+                self.correct(not self.corrections.on)
+            case Command.UNDO_CORRECTION:
+                self.corrections.undo_last()
             case Command.VARIATION:
                 self.set_stochastic(not self.stochastic)
             case Command.NEXT_CAR:
@@ -198,10 +208,11 @@ class WatchScreen(Screen):
         due = self.playback.ticks()
         action = NO_ACTION
         if self.at_wheel:
-            action = self._steering.update(controls, float(self.view.after.car["speed"]))
+            action = self.steering.update(controls, float(self.view.after.car["speed"]))
         driven = self.live.advance(due, action)
         for tick in driven:
             self._consider(tick)
+        self.corrections.tick()
         if not driven:
             self.view.hold()
         self._rate.add(due, len(driven))
@@ -220,11 +231,37 @@ class WatchScreen(Screen):
         if on == self.at_wheel:
             return
         self.at_wheel = on
-        self._steering.release()
+        if on:
+            self.corrections.wheel_taken()
+        self.steering.release()
         self.live.drive.send(TakeWheel(on))
         if on:
             self.playback.paused, self.playback.chosen = False, NORMAL
         self.app.notify(_("You drive") if on else _("{driver} drives on").format(driver=self.driver))
+        if not on:
+            self.corrections.wheel_returned()
+
+    def correct(self, on: bool) -> None:
+        """Learn from what the user drives in the agent's place, or no longer."""
+        if on and self.setup.bridge is not None:
+            self.app.notify(_("Corrections are learned in races of this app only, not on a server"))
+        else:
+            self.corrections.switch(on)
+
+    def agent_of(self, car: int) -> Agent | None:
+        """Return the agent that drives a car."""
+        return self.setup.entrants[car].agent
+
+    def hand_to(self, car: int, agent: Agent) -> None:
+        """Let another agent drive a car from the next tick on."""
+        entrant = replace(self.setup.entrants[car], agent=agent)
+        entrants = self.setup.entrants
+        self.live.setup = replace(self.setup, entrants=(*entrants[:car], entrant, *entrants[car + 1 :]))
+        self.live.drive.send(SetEntrant(car, entrant))
+
+    def latest(self) -> Tick:
+        """Return the latest tick of the race."""
+        return self.live.tick
 
     def set_stochastic(self, on: bool) -> None:
         """Let agents sample their actions, or use the mean actions."""
@@ -303,10 +340,12 @@ class WatchScreen(Screen):
 
     def on_close(self) -> None:
         super().on_close()
+        self.corrections.close()
         self.live.close()
 
     def _take_race(self, last: Tick) -> None:
         """Continue with another race; `last` is the last tick of the one before."""
+        self.corrections.wheel_returned(last)
         self._add_episodes(last, LEFT)
         self._last, self._episode = self.live.tick, 0
         self.at_wheel = False
@@ -397,6 +436,24 @@ class WatchMenu(Screen):
         return [
             Button(_("Resume"), on_press=self.back),
             Button(wheel, _("The agent continues from where you leave the car"), on_press=self._switch_driver),
+            toggle(
+                _("Learn from my corrections"),
+                watch.corrections.on,
+                watch.correct,
+                _("Take over where the agent is wrong, then hand back: it learns what you did"),
+            ),
+            *(
+                [
+                    Button(
+                        _("Corrections"),
+                        _("Each can be undone"),
+                        on_press=self._list_corrections,
+                        note=str(session.count),
+                    )
+                ]
+                if (session := watch.corrections.session) is not None and session.count
+                else []
+            ),
             Button(_("Next episode"), on_press=self._next),
             Choice(_("Speed"), options=SPEED_NAMES, chosen=watch.playback.chosen, on_change=self._change_speed),
             self._circuit,
@@ -432,6 +489,14 @@ class WatchMenu(Screen):
     def _list_episodes(self) -> None:
         self.app.push(EpisodesScreen(self.app, self._watch.all_episodes()))
 
+    def _list_corrections(self) -> None:
+        session = self._watch.corrections.session
+        if session is not None:
+            self.app.push(CorrectionsScreen(self.app, self._watch.corrections, session))
+
     def _leave(self) -> None:
+        self._watch.corrections.leave(self._close)
+
+    def _close(self) -> None:
         self.app.pop()
         self.app.pop()

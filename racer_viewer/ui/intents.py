@@ -48,6 +48,9 @@ class Command(StrEnum):
     """Switch an agent between deterministic and sampled actions."""
     WHEEL = auto()
     """Take over the car from the agent, or hand it back."""
+    CORRECT = auto()
+    """Learn from what the user drives in the agent's place, or no longer."""
+    UNDO_CORRECTION = auto()
     NEXT_CAR = auto()
     PREVIOUS_CIRCUIT = auto()
     NEXT_CIRCUIT = auto()

@@ -49,6 +49,7 @@ from tests.modes.drawn import noted
 from tests.modes.editing import Draughtsman, oval
 from tests.modes.person import Person
 from tests.modes.run_folders import make_run
+from tests.modes.test_correcting import correct, correcting
 from tests.modes.test_screens import AgentSteering
 from tests.replays.replay_drives import ring_run
 
@@ -114,6 +115,17 @@ def lap_comparison(person: Person) -> None:
     traces = [trace_replay(ring_run(400, throttle, driver)) for throttle, driver in ((1.0, "Anna"), (0.7, "opponent"))]
     open_lap_comparison(person.app.context, traces)
     person.press("down", "down", "down")
+
+
+def corrected(person: Person, choices: tuple[str, ...] | None = None) -> None:
+    """Correct an agent once; then open its menu and choose something there, if wanted."""
+    screen = correcting(person)
+    correct(person, screen, 60, 40)
+    screen.view.show_keys()
+    if choices is not None:
+        person.press("escape")
+        for choice in choices:
+            person.choose(_(choice))
 
 
 def welcome(person: Person) -> None:
@@ -420,6 +432,10 @@ SCREENS: dict[str, Callable[[Person], None]] = {
     "editor, menu": partial(editor, menu=True),
     "circuit name": circuit_name,
     "unsaved circuit": unsaved,
+    "correcting": corrected,
+    "corrections": partial(corrected, choices=("Corrections",)),
+    "corrected menu": partial(corrected, choices=()),
+    "leaving corrections": partial(corrected, choices=("Leave",)),
 }
 
 

@@ -24,7 +24,7 @@ class RunEvent:
 
     steps: total environment steps of all cars at the event.
     seconds: learning time since the start of the run, without pauses [s].
-    kind: "begin", "first gate", "first lap", "best", "checkpoint", "weights", "circuit", "paused", "resumed",
+    kind: "begin", "first gate", "first lap", "best", "checkpoint", "clone", "weights", "circuit", "paused", "resumed",
         "problem" or "end".
     """
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from racer_env.errors import ConfigError
 from racer_viewer.cli.options import LazyParser, resolved
 
 if TYPE_CHECKING:
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 
 FLAGS = {"tracks": "--track", "begin_from": "--from"}
 """Options whose name is not that of their setting."""
-METAVARS = {"tracks": "CIRCUIT", "name": "RUN", "begin_from": "MODEL", "device": "DEVICE"}
+METAVARS = {"tracks": "CIRCUIT", "name": "RUN", "begin_from": "MODEL", "device": "DEVICE", "teach": "REPLAY"}
 """Placeholders in `--help` of settings that are not numbers."""
 COMMON_SETTINGS = (
-    "algo", "tracks", "timesteps", "seed", "begin_from", "num_cars", "engine", "threads", "device", "name",
+    "algo", "tracks", "timesteps", "seed", "begin_from", "teach", "num_cars", "engine", "threads", "device", "name",
 )  # fmt: skip
 """Settings that `--help` lists with the verb's own options; the others are in a group below."""
 NO_OPTION = {"rewards": "an object with many values, which --config reads from a file"}
@@ -94,6 +95,9 @@ def _add_now(parser: LazyParser, own_name: bool) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="any setting by its name; see train --settings"
     )
+    parser.add_argument(
+        "--clone-only", action="store_true", help="with --teach: end after cloning; --resume goes on with PPO"
+    )
     more = parser.add_argument_group("more settings", "Their defaults are those of the preset.")
     for each in settings():
         if each.name not in NO_OPTION and (own_name or each.name != "name"):
@@ -116,6 +120,26 @@ def run_config(options: argparse.Namespace) -> RunConfig:
         if given is not None and each.name != "algo":
             values[each.name] = given
     config = parse_run_config(values, like or preset(options.algo, options.preset))
+    clone_only = getattr(options, "clone_only", False)
+    if not config.teach:
+        if clone_only:
+            raise ConfigError("--clone-only needs --teach REPLAY")
+    else:
+        config = _with_lessons(config, "tracks" not in values and like is None, clone_only)
     if getattr(options, "bridge", None) is not None:
         return config  # the server knows its circuits
     return replace(config, tracks=tuple(resolved(name, options) for name in config.tracks))
+
+
+def _with_lessons(config: RunConfig, on_their_circuits: bool, clone_only: bool) -> RunConfig:
+    """Check the replays to learn from; train on their circuits unless others were asked for."""
+    from racer_env.engine import circuits
+    from racer_viewer.replays import load_lessons
+
+    lessons = load_lessons(config.teach)
+    if on_their_circuits:
+        known, driven = {each.id for each in circuits()}, dict.fromkeys(each.replay.circuit.id for each in lessons)
+        if not known.issuperset(driven):
+            raise ConfigError("the laps are of a circuit of your own: name its file with --track")
+        config = replace(config, tracks=tuple(driven))
+    return replace(config, timesteps=config.clone_steps) if clone_only else config

@@ -171,6 +171,11 @@ CHART_EXPLANATIONS: Mapping[str, Explanation] = {
         mark("How wrong SAC's predictions of the return are. It should stay small."),
         mark("points squared"),
     ),
+    "clone": Explanation(
+        mark("Cloning loss"),
+        mark("How far the policy's actions are from the driver's on laps that it has not learned from."),
+        mark("squared difference of the actions"),
+    ),
     "temperature": Explanation(
         mark("Entropy coefficient"),
         mark("How much SAC values random actions against reward. It falls when exploring is no longer needed."),

@@ -3,7 +3,13 @@
 `trace_replay(load_replay("lap.racer"))` returns every tick, bit-identical. Importing this package loads no engine.
 """
 
-from racer_viewer.replays.demonstrations import Demonstration, clean_laps, demonstrated_drive, demonstrated_lap
+from racer_viewer.replays.demonstrations import (
+    Demonstration,
+    clean_laps,
+    demonstrated_drive,
+    demonstrated_lap,
+    load_lessons,
+)
 from racer_viewer.replays.recoveries import RecoverySteps, recoveries
 from racer_viewer.replays.replay import ENGINE_VERSION, Replay, ReplayError, ReplayRecorder, RunRecording
 from racer_viewer.replays.replay_file import (
@@ -49,6 +55,7 @@ __all__ = [
     "demonstrated_drive",
     "demonstrated_lap",
     "file_name",
+    "load_lessons",
     "load_replay",
     "recoveries",
     "replay_from_bytes",

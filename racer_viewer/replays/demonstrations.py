@@ -5,13 +5,16 @@ Every reader of a drive's observations, actions and rewards uses this: cloning, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from racer_viewer.replays.replay import ReplayError
-from racer_viewer.replays.trace import ReplayLap, Trace
+from racer_viewer.replays.replay_file import load_replay
+from racer_viewer.replays.trace import ReplayLap, Trace, trace_replay
 
 Floats = NDArray[np.float64]
 
@@ -63,6 +66,21 @@ def clean_laps(trace: Trace) -> tuple[ReplayLap, ...]:
     if not laps:
         raise ReplayError(f"it has no clean lap to learn from: {trace.laps[0].fault}")
     return laps
+
+
+def load_lessons(replays: Sequence[str]) -> tuple[Trace, ...]:
+    """Re-simulate replay files. Raises ReplayError, with the file's name, for one that nothing can be learned from."""
+    return tuple(_load_lesson(Path(name)) for name in replays)
+
+
+def _load_lesson(path: Path) -> Trace:
+    replay = load_replay(path)
+    try:
+        trace = trace_replay(replay)
+        clean_laps(trace)
+    except ReplayError as error:
+        raise ReplayError(f"{path}: {error}") from None
+    return trace
 
 
 def _part(trace: Trace, first: int, last: int) -> Demonstration:

@@ -31,14 +31,20 @@ MAX_CONFIG_BYTES = 2**20
 """Maximum size of a config.json [bytes]."""
 CIRCUITS_FOLDER = "circuits"
 """Folder of the circuits that a run keeps: copies of circuit files, and those it was changed to while it learned."""
-_KEPT = re.compile(rf"\./{CIRCUITS_FOLDER}/([0-9]{{1,6}}/)?[^/\\]{{1,200}}\.json")
-"""Names in a run's files of the circuits in that folder; the run may be moved."""
+LAPS_FOLDER = "laps"
+"""Folder of the replays that a run learns from: copies, so that it can be resumed or repeated without the originals."""
+_KEPT = re.compile(
+    rf"\./({CIRCUITS_FOLDER}/([0-9]{{1,6}}/)?[^/\\]{{1,200}}\.json|{LAPS_FOLDER}/[^/\\]{{1,200}}\.racer)"
+)
+"""Names in a run's files of the files in these folders; the run may be moved."""
 STARTS: Mapping[Starts, Start] = {"line": Start(), "anywhere": ANYWHERE}
 PAID_UNITS = 1000.0
 """Distance [units] that earns the progress reward of one lap when `progress_in_units` is set."""
 MAX_NAME_LENGTH = 80
 """Maximum length of a run's name; file names have at most 255 bytes, and checkpoints append to the name."""
 MAX_TRACKS = 256
+MAX_LESSONS = 64
+"""Maximum number of replays that a run learns from."""
 MAX_LAYERS = 8
 MAX_WEIGHTS = 3_000_000
 """Maximum number of weights of one network; SAC saves five of them, in a file that `agents.archive` must accept."""
@@ -84,6 +90,9 @@ LIMITS = {
     "train_freq": Limits(1, 1_000_000),
     "gradient_steps": Limits(0, 1_000_000),
     "learning_starts": Limits(0, MAX_STEPS),
+    "clone_steps": Limits(1, MAX_STEPS),
+    "teach_weight": Limits(0.0, 1e6),
+    "teach_until": Limits(0.0, 1.0),
     "checkpoint_every": Limits(0, MAX_STEPS),
     "evaluate_every": Limits(0, MAX_STEPS),
     "gamma": Limits(0.0, 1.0),
@@ -168,6 +177,13 @@ class RunConfig:
         float, "PPO: upper limit of log_std at the end of the run; the limit falls linearly"
     ] = -2.5
 
+    teach: Annotated[
+        tuple[str, ...], "replays to learn from: the policy is first cloned from their clean laps, then PPO goes on"
+    ] = ()
+    clone_steps: Annotated[int, "with teach: steps that the cars drive while the policy is cloned"] = 100_000
+    teach_weight: Annotated[float, "with teach: weight of the cloning loss beside PPO's, which falls linearly"] = 0.1
+    teach_until: Annotated[float, "with teach: part of the run after which that weight is 0"] = 0.5
+
     buffer_size: Annotated[int, "SAC: size of the replay buffer in steps"] = 300_000
     learning_starts: Annotated[int, "SAC: steps before the first update"] = 10_000
     train_freq: Annotated[int, "SAC: ticks between two updates"] = 8
@@ -197,8 +213,11 @@ class RunConfig:
             raise ConfigError("tracks: expected at least one circuit")
         if len(self.tracks) > MAX_TRACKS:
             raise ConfigError(f"tracks: use at most {MAX_TRACKS} circuits, not {len(self.tracks):,}")
-        for track in self.tracks:
-            _check_text("tracks", track)
+        if len(self.teach) > MAX_LESSONS:
+            raise ConfigError(f"teach: use at most {MAX_LESSONS} replays, not {len(self.teach):,}")
+        for name, paths in (("tracks", self.tracks), ("teach", self.teach)):
+            for path in paths:
+                _check_text(name, path)
         if not all(abs(value) <= MAX_FIRST_ACTION for value in self.first_action):
             raise ConfigError(f"first_action: use numbers from -{MAX_FIRST_ACTION:g} to {MAX_FIRST_ACTION:g}")
         self._check_engine()
@@ -210,6 +229,12 @@ class RunConfig:
             raise ConfigError(f"--engine native trains with PPO only; use --engine sb3 for {self.algo.upper()}")
         if self.engine == "native" and self.device != "cpu":
             raise ConfigError(f"--engine native trains on the cpu only; use --engine sb3 with --device {self.device}")
+        if self.teach and (self.local_engine != "native" or self.engine == "ray"):
+            raise ConfigError(
+                "teach: only the native engine learns from laps: use PPO on the cpu, with --engine native"
+            )
+        if self.teach and self.begin_from:
+            raise ConfigError("teach: a run begins with a clone or with begin_from, not with both")
 
     def _check_sizes(self) -> None:
         """Raise ConfigError for a network, a rollout or a minibatch that cannot be learned with."""
@@ -248,6 +273,11 @@ class RunConfig:
         """Schedule of the upper limit of PPO's action noise."""
         return LinearSchedule(self.log_std, self.final_log_std)
 
+    def teach_weights(self, remaining: float) -> float:
+        """Return the weight of the cloning loss at the remaining share of the run."""
+        left = 1.0 - (1.0 - remaining) / self.teach_until if self.teach_until else 0.0
+        return self.teach_weight * max(0.0, left)
+
     @property
     def circuits(self) -> tuple[str, ...]:
         """Distinct circuits of `tracks`, in order; a circuit listed twice is only drawn more often."""
@@ -273,8 +303,8 @@ def parse_run_config(values: Mapping[str, Any], base: RunConfig | None = None) -
     return replace(base or RunConfig(), **checked)
 
 
-def kept_circuit(name: str, folder: Path) -> str:
-    """Return the name in a run's files of a circuit that the run keeps in its folder; other names stay."""
+def kept_name(name: str, folder: Path) -> str:
+    """Return the name in a run's files of a circuit or replay that the run keeps in its folder; other names stay."""
     try:
         kept = f"./{Path(name).relative_to(folder.absolute()).as_posix()}"
     except ValueError:
@@ -282,8 +312,8 @@ def kept_circuit(name: str, folder: Path) -> str:
     return kept if _KEPT.fullmatch(kept) else name
 
 
-def circuit_in_run(name: str, folder: Path) -> str:
-    """Return what `load_circuit` takes for a circuit that a run's files name; names of circuits elsewhere stay."""
+def name_in_run(name: str, folder: Path) -> str:
+    """Return the path of a circuit or replay that a run's files name; names of others stay."""
     return str(folder.absolute() / name[2:]) if _KEPT.fullmatch(name) else name
 
 
@@ -302,7 +332,12 @@ def load_run_config(path: Path) -> RunConfig:
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected an object with the settings of a run")
     config = parse_run_config(values)
-    return replace(config, tracks=tuple(circuit_in_run(name, path.parent) for name in config.tracks))
+    folder = path.parent
+    return replace(
+        config,
+        tracks=tuple(name_in_run(name, folder) for name in config.tracks),
+        teach=tuple(name_in_run(name, folder) for name in config.teach),
+    )
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from racer_viewer.training.callbacks import (
     ProgressHandler,
     RunLogCallback,
 )
-from racer_viewer.training.config import RunConfig, kept_circuit, load_run_config
+from racer_viewer.training.config import RunConfig, kept_name, load_run_config
 from racer_viewer.training.learner import Callback, CallbackList, Learner, LearnerError, LearnerFactory
 from racer_viewer.training.metrics import DrivingMetrics
 from racer_viewer.training.policy_log import PolicyLog
@@ -34,7 +34,7 @@ from racer_viewer.training.run_folder import (
     find_checkpoint,
     folder_of,
     free_name,
-    keep_circuits,
+    keep_files,
     latest_model,
     store_circuit,
     write_config,
@@ -137,7 +137,7 @@ class Run:
         callbacks: called in every tick, after its metrics were recorded.
         on_problem: receives problems that cannot be written to the run log.
         """
-        self.config = keep_circuits(self.config, self.folder)
+        self.config = keep_files(self.config, self.folder)
         with closing(self._make_learner(self.config)) as learner:
             self._learner = learner
             steps = self._load(learner)
@@ -202,7 +202,7 @@ class Run:
             self.log.event("problem", f"could not write {CONFIG_FILE}: {os_reason(error)}", steps)
 
     def _logged_circuits(self) -> list[str]:
-        return [kept_circuit(name, self.folder) for name in self.config.circuits]
+        return [kept_name(name, self.folder) for name in self.config.circuits]
 
     def _load(self, learner: Learner) -> int:
         """Load the checkpoint or the model to start from; return the number of steps learned before."""

@@ -19,7 +19,8 @@ from racer_viewer.agents.load import DESCRIPTION
 from racer_viewer.agents.sb3_model import MAX_DESCRIPTION_BYTES, parse_fields, steps_in
 from racer_viewer.circuits.library import write_circuit
 from racer_viewer.paths import MAX_STEM_LENGTH, atomic_write, free_path
-from racer_viewer.training.config import CIRCUITS_FOLDER, Engine, RunConfig, kept_circuit, load_run_config
+from racer_viewer.replays import SUFFIX, load_replay, save_replay
+from racer_viewer.training.config import CIRCUITS_FOLDER, LAPS_FOLDER, Engine, RunConfig, kept_name, load_run_config
 
 CONFIG_FILE = "config.json"
 LEARNER_LOG_FILE = "learner.log"
@@ -158,18 +159,27 @@ def check_name_is_free(name: str, runs: Path) -> None:
         raise RacerError(f"run {name} exists already: choose another --name, or continue it with --resume {name}")
 
 
-def keep_circuits(config: RunConfig, folder: Path) -> RunConfig:
-    """Copy the circuit files of a config to the folder of its run; return the config with the copies.
+def keep_files(config: RunConfig, folder: Path) -> RunConfig:
+    """Copy the circuit files and replays of a config to the folder of its run; return the config with the copies.
 
-    The run keeps its circuits when they are edited, renamed or deleted elsewhere.
+    The run keeps them when they are edited, renamed or deleted elsewhere.
     """
     kept: dict[str, str] = {}
     for name in config.circuits:
-        if is_circuit_file(name) and kept_circuit(name, folder) == name:
+        if is_circuit_file(name) and kept_name(name, folder) == name:
             path = free_path(folder / CIRCUITS_FOLDER / f"{Path(name).stem}.json")
             write_circuit(read_circuit(Path(name)), path)
             kept[name] = str(path.absolute())
-    return replace(config, tracks=tuple(kept.get(name, name) for name in config.tracks))
+    for name in config.teach:
+        if kept_name(name, folder) == name:
+            path = free_path(folder / LAPS_FOLDER / f"{Path(name).stem[:MAX_STEM_LENGTH]}{SUFFIX}")
+            save_replay(load_replay(Path(name)), path)
+            kept[name] = str(path.absolute())
+    return replace(
+        config,
+        tracks=tuple(kept.get(name, name) for name in config.tracks),
+        teach=tuple(kept.get(name, name) for name in config.teach),
+    )
 
 
 def store_circuit(circuit: Circuit, folder: Path) -> str:
@@ -188,7 +198,11 @@ def store_circuit(circuit: Circuit, folder: Path) -> str:
 
 def write_config(config: RunConfig, folder: Path) -> None:
     """Write a run's config.json."""
-    config = replace(config, tracks=tuple(kept_circuit(name, folder) for name in config.tracks))
+    config = replace(
+        config,
+        tracks=tuple(kept_name(name, folder) for name in config.tracks),
+        teach=tuple(kept_name(name, folder) for name in config.teach),
+    )
     with atomic_write(folder / CONFIG_FILE) as temporary:
         temporary.write_text(config.to_json(), encoding="utf-8")
 

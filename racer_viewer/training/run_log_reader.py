@@ -14,7 +14,7 @@ from racer_env.errors import ConfigError
 from racer_viewer.paths import open_regular
 from racer_viewer.run_history import REPLACED, UNKNOWN, Floats, RunEvent, RunHistory
 from racer_viewer.timing import SECTORS
-from racer_viewer.training.config import circuit_in_run
+from racer_viewer.training.config import name_in_run
 
 RUN_LOG_FILE = "live.jsonl"
 """Append-only event log of a run: one JSON object per line, whose key `what` is one of the kinds below."""
@@ -314,7 +314,7 @@ class RunLogReader:
         self.starts += 1
         self.paused, self.outcome, self.rewards = False, "", None
         if entry.circuits is not None:
-            self._circuits = tuple(circuit_in_run(name, self.folder) for name in entry.circuits)
+            self._circuits = tuple(name_in_run(name, self.folder) for name in entry.circuits)
         self._discard_after(steps)
 
     def _read_exchange(self, entry: EventEntry) -> None:
@@ -322,7 +322,7 @@ class RunLogReader:
         if self.exchanges >= MAX_STARTS or entry.circuits is None or entry.replaced >= len(entry.circuits):
             raise ValueError("a circuit was exchanged for none, or too often")
         self.exchanges += 1
-        self._circuits = tuple(circuit_in_run(name, self.folder) for name in entry.circuits)
+        self._circuits = tuple(name_in_run(name, self.folder) for name in entry.circuits)
         gone = (entry.replaced, UNKNOWN) if len(self._circuits) == 1 else (entry.replaced,)
         for circuits in (self._lap_circuits, self._sector_circuits):
             circuits.replace(gone, REPLACED)

@@ -33,7 +33,7 @@ from racer_viewer.training.run_folder import (
     check_name_is_free,
     folder_of,
     free_name,
-    keep_circuits,
+    keep_files,
     latest_model,
     remove_run,
     resumed_config,
@@ -200,7 +200,7 @@ class RunMonitor:
         folder.mkdir(parents=True)
         if circuit is not None:
             config = replace(config, tracks=(store_circuit(circuit, folder),))
-        config = keep_circuits(config, folder)
+        config = keep_files(config, folder)
         write_config(config, folder)
         return cls(config, RunLogReader(folder), start_learner(folder, prepared), is_new=True)
 

@@ -13,7 +13,7 @@ from racer_viewer.training.config import RunConfig, load_run_config
 from racer_viewer.training.learner import Callback
 from racer_viewer.training.metrics import DrivingStats
 from racer_viewer.training.run import Run
-from racer_viewer.training.run_folder import keep_circuits, store_circuit, write_config
+from racer_viewer.training.run_folder import keep_files, store_circuit, write_config
 from racer_viewer.training.run_log_reader import load_history
 from racer_viewer.training.run_monitor import RunMonitor
 from tests.processes import wait_for
@@ -122,9 +122,9 @@ def test_a_circuit_that_cannot_be_driven_changes_nothing(tmp_path: Path, own: Pa
 def test_a_run_keeps_its_circuits_when_they_are_edited_deleted_or_the_run_is_moved(tmp_path: Path, own: Path) -> None:
     folder = tmp_path / "runs" / "mine-1"
     plain = RunConfig(name="mine-1", tracks=("track-02", str(own), "random:3", str(own)))
-    kept = keep_circuits(plain, folder)
+    kept = keep_files(plain, folder)
     write_config(kept, folder)
-    assert keep_circuits(kept, folder) == kept
+    assert keep_files(kept, folder) == kept
     assert kept.tracks[1] == kept.tracks[3] == str((folder / "circuits" / "mine.json").absolute())
     own.unlink()
     moved = folder.rename(tmp_path / "elsewhere")
@@ -137,7 +137,7 @@ def test_a_run_keeps_its_circuits_when_they_are_edited_deleted_or_the_run_is_mov
 def test_circuits_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
     for number, draft in enumerate((MINE, LONGER)):
         write_circuit(draft.to_circuit(), tmp_path / str(number) / "same.json")
-    kept = keep_circuits(RunConfig(tracks=tuple(str(tmp_path / each / "same.json") for each in "01")), tmp_path / "run")
+    kept = keep_files(RunConfig(tracks=tuple(str(tmp_path / each / "same.json") for each in "01")), tmp_path / "run")
     assert [load_circuit(name).circuit.name for name in kept.tracks] == ["Mine", "Longer"]
 
 

@@ -79,10 +79,11 @@ FIGURES: Mapping[str, Figure] = {
     "temperature": Figure(mark("ENTROPY COEFFICIENT"), "train/ent_coef", include=(0.0,), usual=False, sparse=True),
     "kl": Figure(mark("KL DIVERGENCE"), "train/approx_kl", include=(0.0,)),
     "explained": Figure(mark("EXPLAINED VARIANCE"), "train/explained_variance", include=(0.0, 1.0)),
+    "clone": Figure(mark("CLONING LOSS"), "clone/held_out_loss", include=(0.0,), usual=False, sparse=True),
     "speed": Figure(mark("STEPS PER SECOND"), "time/fps", include=(0.0,), limits=all_values),
 }
 CHARTS = (
-    "reward", "laps", "completion", "sectors", "episode",
+    "reward", "laps", "completion", "sectors", "clone", "episode",
     "entropy", "loss", "actor", "critic", "temperature", "kl", "explained", "speed",
 )  # fmt: skip
 """Names of all charts, most important first."""

@@ -45,7 +45,7 @@ MIN_SPEED = 0.02
 STEER = 0
 """Column of the steering in an action."""
 AVERAGED, AVERAGED_FIRST = 0.995, 10
-"""Part of the averaged weights that a gradient step leaves, at most; in the first steps it is steps / (steps + 10)."""
+"""Part of the averaged weights that a gradient step leaves, at most; it grows to that as steps / (steps + 10)."""
 POLICY_ONLY = slice(POLICY, POLICY + 1)
 MIN_DEVIATION = 0.01
 """Minimum standard deviation of an observation in the statistics; a value that never changed would be divided by 0."""
@@ -241,7 +241,8 @@ def clone(
     After each epoch `parameters` are averages over the latest gradient steps, which drive more steadily than the latest
     ones; at the end, those with the lowest held-out loss.
 
-    parameters: a policy that is changed in place, new or already trained. stats: normalisation of its observations.
+    parameters: their policy is changed in place, new or already trained; the value function stays.
+    stats: normalisation of observations.
     """
     use_one_blas_thread()
     rng = np.random.default_rng(seed)
@@ -258,7 +259,8 @@ def clone(
         normalised(data.observations[checked], stats, clip_obs), data.actions[checked], parameters, activation
     )
     every, state = np.arange(np.count_nonzero(checked)), AdamState.create(parameters.sizes)
-    best, best_loss, best_epoch = parameters.flat.copy(), math.inf, 0
+    policy, best, best_loss, best_epoch = parameters.part(POLICY), parameters.flat.copy(), math.inf, 0
+    averaged = policy.astype(np.float32)
     try:
         for epoch in range(1, settings.epochs + 1):
             rate = settings.learning_rate * 0.5 * (1.0 + math.cos(math.pi * (epoch - 1) / settings.epochs))
@@ -272,9 +274,8 @@ def clone(
                 gradient, mean = loss.gradient(rows)
                 adam_step(live, gradient, state, rate)
                 losses += mean * len(rows)
-                kept = np.float32(min(AVERAGED, state.steps / (state.steps + AVERAGED_FIRST)))
-                parameters.flat *= kept
-                parameters.flat += (np.float32(1.0) - kept) * live.flat
+                share = np.float32(max(1.0 - AVERAGED, AVERAGED_FIRST / (state.steps + AVERAGED_FIRST)))
+                parameters.flat += share * averaged * (live.flat - parameters.flat)
             now = check.loss(every)
             if now < best_loss:
                 best_loss, best_epoch = now, epoch
@@ -283,7 +284,7 @@ def clone(
             if epoch - best_epoch >= settings.patience:
                 break
     finally:
-        parameters.flat[...] = best
+        np.copyto(parameters.flat, best, where=policy)
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from racer_env.engine import Simulation, load_circuit
-from racer_env.errors import RacerError
+from racer_env.errors import RacerError, os_reason
 from racer_viewer.agents import AgentError, load_agent, load_stats
 from racer_viewer.training.config import STARTS, RunConfig
 from racer_viewer.training.learner import Callback, Learner, LearnerError, PolicyWeights
@@ -26,6 +26,7 @@ from racer_viewer.training.native.blas import use_one_blas_thread
 from racer_viewer.training.native.model_files import load_native_model, save_native_model
 from racer_viewer.training.native.network import Floats, initial_parameters
 from racer_viewer.training.native.rollout import Normalisation, RolloutCollector
+from racer_viewer.training.native.teacher import Teacher
 from racer_viewer.training.native.update import AdamState, DivergedError, Updater
 from racer_viewer.training.policy_log import PolicyLayout
 from racer_viewer.training.run_folder import CONFIG_FILE, Checkpoint, ResumeError
@@ -33,6 +34,8 @@ from racer_viewer.training.run_log import RunLog
 
 MAX_THREADS = 4
 """Maximum number of threads if the config does not set one; more bring little with small networks."""
+VALUE_METRICS = ("train/value_loss", "train/explained_variance", "train/std")
+"""Metrics of an update in which only the value function learned."""
 CALL_INTERVAL = 1.0 / 90.0
 """Time [s] between two calls of `on_step`: that of the car feed, so that viewers see smooth movement."""
 
@@ -55,6 +58,7 @@ class NativeLearner(Learner):
         self._rng = np.random.default_rng(config.seed)
         self._parameters = initial_parameters(config.net, config.first_action, config.log_std, self._rng)
         self._norm = Normalisation.create(config)
+        self._teacher = Teacher(config, self._parameters) if config.teach else None
         self._metrics = MetricsCollector()
         self._steps = self._updates = 0
         self._tick_seconds = CALL_INTERVAL
@@ -113,11 +117,14 @@ class NativeLearner(Learner):
             clock = _Clock(self._steps)
             while self._steps < self.config.timesteps:
                 try:
+                    cloning = self._clone()
                     if not self._collect(rollout, callback):
                         break
                     good = self._snapshot()
                     callback.on_rollout_end()
-                    self._update(rollout, clock)
+                    self._update(rollout, clock, cloning)
+                    if cloning:
+                        self._end_cloning(folder, log, callback)
                 except DivergedError as error:
                     self._restore(good)
                     raise LearnerError(self._advice(error)) from None
@@ -167,21 +174,47 @@ class NativeLearner(Learner):
                 return False
         return True
 
+    def _clone(self) -> bool:
+        """Learn from laps before a rollout, while the policy is cloned; return False afterwards."""
+        if self._teacher is None or not self._teacher.is_cloning(self._steps):
+            return False
+        self._teacher.clone(self._steps, self._steps + self.config.n_steps * self.config.num_cars)
+        self._teacher.set_statistics(self._norm)
+        return True
+
+    def _end_cloning(self, folder: Path, log: RunLog, callback: Callback) -> None:
+        """Save the clone if it is finished."""
+        assert self._teacher is not None
+        self._teacher.set_statistics(self._norm)
+        if self._teacher.is_cloning(self._steps):
+            return
+        self._updater.adam.reset()
+        path = folder / f"{self.config.name}_clone.zip"
+        try:
+            self.save(path)
+        except OSError as error:
+            callback.on_problem(f"could not save {path.stem}: {os_reason(error)}; the run continues")
+        log.event("clone", f"Cloned from {self._teacher.laps} laps", self._steps)
+
     def _ticks_per_call(self) -> int:
         """Return how many ticks to drive until callbacks are called again."""
         speed = min(self.ticks_per_second, 1.0 / max(self._tick_seconds, 1e-9))
         return max(1, int(CALL_INTERVAL * speed))
 
-    def _update(self, rollout: RolloutCollector, clock: _Clock) -> None:
-        """Learn from a rollout, and record the metrics of the update."""
+    def _update(self, rollout: RolloutCollector, clock: _Clock, cloning: bool) -> None:
+        """Learn from a rollout, and record the metrics of the update. cloning: only the value function learns."""
         config, record = self.config, self._metrics.record
         learning_rate = config.learning_rates(1.0 - self._steps / config.timesteps)
         self._updater.use_threads(config.threads or self.threads - self.watched)
+        if (teacher := self._teacher) is not None:
+            self._updater.adjust = teacher.keep_value_only if cloning else teacher.term(self._norm, self._steps)
         with np.errstate(all="ignore"):
             metrics = self._updater.update(rollout.tables, learning_rate, self._rng)
         if not np.isfinite(self._parameters.flat).all():
             raise DivergedError("a weight is not finite")
         self._updates += 1
+        if teacher is not None and cloning:
+            metrics = {name: metrics[name] for name in VALUE_METRICS} | teacher.metrics
         metrics |= {"train/n_updates": self._updates * config.n_epochs, **clock.metrics(self._steps, self._updates)}
         for name, value in metrics.items():
             if math.isfinite(value):

@@ -87,6 +87,13 @@ class Parameters:
                 raise ValueError(f"{name} has the shape {tensors[name].shape} instead of {view.shape}")
             view[...] = tensors[name]
 
+    def part(self, net: int) -> NDArray[np.bool_]:
+        """Return which of the numbers are weights and biases of one of the networks."""
+        chosen = Parameters(self.sizes)
+        for stack in (*chosen.weights, *chosen.biases):
+            stack[net] = 1.0
+        return chosen.flat > ZERO
+
     def _views(self) -> Iterator[tuple[str, Floats]]:
         """Yield views of the weights and biases as stable-baselines3 has them: (outputs, inputs)."""
         hidden = len(self.sizes)

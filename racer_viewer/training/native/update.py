@@ -7,7 +7,7 @@ same seed therefore gives the same weights to the last bit, whatever the number 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -60,6 +60,10 @@ class AdamState:
     def create(cls, sizes: tuple[int, ...]) -> AdamState:
         return cls(Parameters(sizes), Parameters(sizes))
 
+    def reset(self) -> None:
+        """Begin anew."""
+        self.first.flat[...] = self.second.flat[...] = self.steps = 0
+
     def copy(self) -> AdamState:
         return AdamState(self.first.copy(), self.second.copy(), self.steps)
 
@@ -78,7 +82,10 @@ class Updater:
     """Improves the parameters with rollouts.
 
     threads: maximum number of threads, this one included. adam: state of the optimiser.
+    adjust: changes the gradient of every minibatch before it is used; None for PPO alone.
     """
+
+    adjust: Callable[[Parameters], None] | None = None
 
     def __init__(self, config: RunConfig, parameters: Parameters, threads: int = 1) -> None:
         self._config, self._parameters = config, parameters
@@ -187,6 +194,8 @@ class Updater:
         gradient, means = self.gradient(data, rows)
         if not np.isfinite(means).all():
             raise DivergedError("a gradient is not finite")
+        if self.adjust is not None:
+            self.adjust(gradient)
         adam_step(self._parameters, gradient, self.adam, learning_rate, self._config.max_grad_norm)
         return means
 

@@ -196,8 +196,8 @@ class ScreenshotTour:
             self.frames(1)
             time.sleep(FRAME)
         editor.document.select([6])
-        editor.document.nudge(-20.0, -35.0)
-        while editor.trial.run.steps < 2 * TRAINED_STEPS or editor.trial.clean_lap is None:
+        editor.document.nudge(-10.0, -25.0)
+        while editor.trial.is_live and editor.trial.run.steps < 2 * TRAINED_STEPS:
             self.frames(1)
             time.sleep(FRAME)
         yield self.take("editor")

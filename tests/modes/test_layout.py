@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from racer_env.engine import load_circuit, parse_config
+from racer_env.engine import Medals, load_circuit, parse_config
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.app.menu import MenuScreen, WelcomeScreen
 from racer_viewer.app.tour import TourMenu
@@ -41,6 +41,7 @@ from racer_viewer.modes.train.setup import TrainSetupScreen, open_run
 from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
 from racer_viewer.replays import trace_replay
+from racer_viewer.replays.records import set_measured_medals
 from racer_viewer.translation import LANGUAGES, Language, _
 from racer_viewer.ui.intents import OVERLAY_COMMANDS
 from racer_viewer.ui.item_list import Row
@@ -349,10 +350,10 @@ def editor(person: Person, stroke: bool = True, problems: bool = False, trial: s
         user.screen.document.select([3])
         user.checked()
     if trial:
+        set_measured_medals(user.screen.document.draft.to_circuit(), Medals(gold=110.0, silver=120.0, bronze=130.0))
         person.press(trial)
         person.until(lambda: user.screen.trial is not None, "the agents")
         person.frames(5)
-        person.until(lambda: user.screen.trial.clean_lap is not None, "a lap")
     if problems:
         user.move(user.pixel_of_point(2), user.pixel_of_point(len(user.points) // 2))
         user.checked()

@@ -29,6 +29,7 @@ DRIVING = (
     Command.PUT_BACK,
     Command.CAMERA,
 )
+LEARNING = (Command.CORRECT, Command.UNDO_CORRECTION, Command.COMPARE, Command.LAYOUT)
 EVERYWHERE: tuple[Key, ...] = (
     ("F1 or H", mark("Help")),
     ("?", mark("Explain the panels")),
@@ -113,10 +114,13 @@ def columns_of(bindings: Bindings, own: Sequence[KeyGroup] = ()) -> tuple[KeyCol
     everywhere = KeyGroup(_("Everywhere"), (*EVERYWHERE, *_bound(bindings, [Command.MUTE])))
     if own:
         return (*_stacked(own), (everywhere,))
-    watching = [name for name in BINDING_LABELS if name not in (*DRIVING, *OVERLAY_COMMANDS, Command.MUTE)]
+    watching = [name for name in BINDING_LABELS if name not in (*DRIVING, *OVERLAY_COMMANDS, *LEARNING, Command.MUTE)]
     return (
         (KeyGroup(_("Driving"), _bound(bindings, DRIVING)), KeyGroup(_("Gamepad"), GAMEPAD)),
-        (KeyGroup(_("Overlays"), _bound(bindings, OVERLAY_COMMANDS)),),
+        (
+            KeyGroup(_("Overlays"), _bound(bindings, OVERLAY_COMMANDS)),
+            KeyGroup(_("Learning and comparing"), _bound(bindings, LEARNING)),
+        ),
         (KeyGroup(_("Watching and replays"), _bound(bindings, watching)),),
         (everywhere,),
     )

@@ -140,21 +140,19 @@ class MenuCards:
         self._sparkline = Sparkline(app.theme)
         self.medals: tuple[CircuitMedal, ...] = ()
         self.career = ""
+        self.circuit_name = ""
+        """Name of the circuit that was raced last."""
 
     @property
     def learning(self) -> RunFacts | None:
         """Newest run that is learning in the background; None without one."""
         return next((run for run in self._scanner.facts if run.learning and run.config is not None), None)
 
-    @property
-    def circuit_name(self) -> str:
-        """Name of the circuit that was raced last."""
-        circuit_id = circuit_of(self._app.settings)
-        circuit = fixed_circuits(circuit_id).get(circuit_id)
-        return circuit.name if circuit is not None else circuit_id
-
     def refresh(self) -> None:
-        """Read the medals again, and look for runs until `stop`."""
+        """Read the medals and the circuit again, and look for runs until `stop`."""
+        circuit_id = circuit_of(self._app)
+        circuit = fixed_circuits(self._app.data, circuit_id).get(circuit_id)
+        self.circuit_name = circuit.name if circuit is not None else circuit_id
         try:
             self.medals, won = medal_overview(self._app), self._app.records.events_won()
         except (RacerError, OSError):

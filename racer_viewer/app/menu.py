@@ -225,6 +225,11 @@ def _items(app: AppContext, career: str = "") -> list[Item]:
         entry(_("Career"), _("Eight events to win, and the medals of all circuits"), _career, career),
         entry(_("Watch"), _("Watch trained agents drive, and see what they see"), _watch),
         entry(_("Train"), _("Train an agent to drive"), _train),
+        Button(
+            _("Circuits"),
+            _("All circuits; draw, import and share your own"),
+            on_press=lambda: open_when_loaded(app, lambda: _circuits(app)),
+        ),
         entry(_("Replays"), _("Saved replays"), _replays),
         entry(_("Records"), _("Best laps on every circuit"), _records),
         Button(
@@ -316,6 +321,12 @@ def _train(app: AppContext) -> Screen:
     from racer_viewer.modes.train.setup import TrainSetupScreen
 
     return TrainSetupScreen(app)
+
+
+def _circuits(app: AppContext) -> Screen:
+    from racer_viewer.modes.gallery.screen import GalleryScreen
+
+    return GalleryScreen(app)
 
 
 def _replays(app: AppContext) -> Screen:

@@ -205,7 +205,7 @@ def film_watch(options: argparse.Namespace, bridge: BridgeAddress | None) -> int
     """Film agents driving; the champion by default."""
     context = _prepare(options)
     models = options.models or [Path(CHAMPION)]
-    circuit = options.track or circuit_of(context.settings)
+    circuit = options.track or circuit_of(context)
     entrants = entrants_of(models, context.theme.palette, options.stats)
     setup = RaceSetup(circuit, entrants, bridge=bridge, stochastic=options.stochastic)
     screen = WatchScreen(context, setup, open_drive(setup, threaded=False))  # a film waits for every tick

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 TITLE = "Racer"
 CRASH_TITLE = mark("Something went wrong")
 DROP_TITLE = mark("Cannot open this file")
-SUPPORTED_FILES = mark("Drop a model (.zip or .onnx), a replay (.racer) or a circuit (.json).")
+SUPPORTED_FILES = mark("Drop a model (.zip or .onnx), a replay (.racer) or a circuit (.json, .csv, .npy or .svg).")
 ICON = Path(__file__).parents[1] / "icon.png"
 TICK = 1.0 / 60.0
 """Length of a simulation tick [s]."""
@@ -345,6 +345,7 @@ def open_dropped(app: AppContext, path: Path) -> None:
         ".onnx": _open_model,
         ".racer": _open_replay,
         ".json": _add_circuit,
+        **dict.fromkeys((".csv", ".npy", ".svg"), _import_circuit),
     }
     opener = openers.get(path.suffix.lower())
     if path.is_dir():
@@ -372,13 +373,19 @@ def _open_model(app: AppContext, path: Path) -> None:
     from racer_viewer.modes.watch import open_watch
 
     if app.top is None or not app.top.add_model(path):
-        open_watch(app, [path], circuit_of(app.settings))
+        open_watch(app, [path], circuit_of(app))
 
 
 def _open_replay(app: AppContext, path: Path) -> None:
     from racer_viewer.modes.replay_screen import open_replays
 
     open_replays(app, [path])
+
+
+def _import_circuit(app: AppContext, path: Path) -> None:
+    from racer_viewer.modes.gallery.actions import import_file
+
+    import_file(app, path)
 
 
 def _add_circuit(app: AppContext, path: Path) -> None:

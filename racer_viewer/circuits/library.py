@@ -76,6 +76,11 @@ class OwnCircuit:
         """True if it is offered where circuits are chosen."""
         return self.circuit is not None and not self.is_draft
 
+    @property
+    def source(self) -> str:
+        """Path of the file, as `load_circuit` and the settings take it."""
+        return str(self.path.absolute())
+
     def draft(self) -> Draft:
         """Return the circuit to edit. Raises CircuitError if the file is damaged."""
         if self.circuit is None:
@@ -292,7 +297,7 @@ def resolve_circuit(text: str, data: Path) -> str:
     library = CircuitLibrary(data)
     entry = library.find(text)
     if entry is not None:
-        return str(entry.path.absolute())
+        return entry.source
     keys = {name: own.key for own in library.entries() for name in (own.id, own.name.casefold())}
     if text.startswith(OWN):
         hint = suggestion(text, dict.fromkeys(keys.values())) if keys else "there are no circuits of your own yet"

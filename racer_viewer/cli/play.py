@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         context = app.context
         laps = context.settings.laps if options.laps is None else options.laps
         rivals = list(zip(distinct_names(options.against), options.against, strict=True))
-        open_play(context, options.track or circuit_of(context.settings), rivals, laps)
+        open_play(context, options.track or circuit_of(context), rivals, laps)
 
     return open_window(
         options,

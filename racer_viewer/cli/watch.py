@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
         context = app.context
         if options.models:
-            circuit = options.track or circuit_of(context.settings)
+            circuit = options.track or circuit_of(context)
             open_watch(context, options.models, circuit, options.stochastic, options.stats)
             return
         if options.track is not None:

@@ -111,7 +111,7 @@ def pupil_of(models: Sequence[ModelFile]) -> tuple[ModelFile, str] | None:
     """Return the newest agent that the player has trained, and its first circuit that is still there; None without."""
     known = {circuit.id for circuit in circuits()}
     for model in models:
-        there = [track for track in model.tracks if track in known or track.startswith(RANDOM)]
+        there = [each for each in model.tracks if each in known or each.startswith(RANDOM) or Path(each).is_file()]
         if there and not model.is_bundled and not model.problem:
             return model, there[0]
     return None
@@ -131,7 +131,7 @@ class CareerScreen(Screen):
 
     def refresh(self) -> None:
         self._read()
-        names = {circuit_id: circuit.name for circuit_id, circuit in fixed_circuits("").items()}
+        names = {circuit_id: circuit.name for circuit_id, circuit in fixed_circuits(self.app.data).items()}
         rows: list[Item] = [self._row(event, names.get(event.circuit, event.circuit)) for event in EVENTS]
         won = sum(each.medal is not None for each in self._medals)
         note = _("{won} of {number} circuits").format(won=won, number=len(self._medals))

@@ -60,7 +60,7 @@ MODEL_SUFFIXES = (".zip", ".onnx")
 def open_last_race(app: AppContext) -> None:
     """Start a race with the circuit, laps and opponents of the settings."""
     chosen = chosen_models(known_models(app.data), app.settings.opponents)[:MAX_OPPONENTS]
-    open_play(app, circuit_of(app.settings), [(model.name, model.path) for model in chosen], app.settings.laps)
+    open_play(app, circuit_of(app), [(model.name, model.path) for model in chosen], app.settings.laps)
 
 
 class PlaySetupScreen(Screen):
@@ -159,7 +159,7 @@ class OpponentsScreen(Screen):
     """Agents to race against, up to seven, with their skill and lap times on the chosen circuit."""
 
     def __init__(self, app: AppContext) -> None:
-        circuit_id = circuit_of(app.settings)
+        circuit_id = circuit_of(app)
         circuit = load_circuit(circuit_id).circuit
         name = circuit.name if circuit is not None else circuit_id
         subtitle = _("On {circuit}. * left the road or touched a wall").format(circuit=name)

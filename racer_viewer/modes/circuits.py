@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from racer_env.engine import Circuit, Track, circuits, load_circuit
 from racer_env.engine.circuits import read_circuit
 from racer_env.errors import CircuitError, RacerError, in_one_line
+from racer_viewer.circuits.library import CircuitLibrary, key_of
 from racer_viewer.modes.waiting import BackgroundTask
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays.records import medal_ticks, medals_of
-from racer_viewer.settings import Settings
 from racer_viewer.translation import _, mark
 from racer_viewer.ui.item_list import Choice
 from racer_viewer.ui.paint import draw_medal
@@ -74,19 +74,26 @@ def add_circuit(path: Path) -> Circuit:
     return track.circuit
 
 
-def fixed_circuits(selected: str) -> dict[str, Circuit]:
-    """Return bundled circuits and the user's by ID or path; `selected` is added if it is the path of a circuit file."""
-    if selected.lower().endswith(".json") and selected not in user_circuits:
+def fixed_circuits(data: Path, selected: str = "") -> dict[str, Circuit]:
+    """Return bundled circuits by their ID, then those of the library in a data folder and opened files by their path.
+
+    selected: circuit that is added if it is the path of a file; a draft of the library is none.
+    """
+    if selected.lower().endswith(".json") and selected not in user_circuits and key_of(selected, data) is None:
         with suppress(RacerError, OSError):
             user_circuits[selected] = read_circuit(Path(selected))
-    own = {path: circuit for path, circuit in user_circuits.items() if Path(path).is_file()}
-    return {circuit.id: circuit for circuit in circuits()} | own
+    found = {circuit.id: circuit for circuit in circuits()}
+    for entry in sorted(CircuitLibrary(data).entries(), key=lambda entry: entry.name.casefold()):
+        if entry.circuit is not None and entry.drivable:
+            found[entry.source] = entry.circuit
+    opened = {path: circuit for path, circuit in user_circuits.items() if Path(path).is_file()}
+    return found | {path: circuit for path, circuit in opened.items() if key_of(path, data) is None}
 
 
-def circuit_of(settings: Settings) -> str:
+def circuit_of(app: AppContext) -> str:
     """Return the ID or path of the settings' circuit; of the first circuit if that is gone."""
-    selected = settings.circuit
-    fixed = fixed_circuits(selected)
+    selected = app.settings.circuit
+    fixed = fixed_circuits(app.data, selected)
     return selected if selected in fixed or is_random(selected) else next(iter(fixed))
 
 
@@ -109,6 +116,8 @@ class CircuitPicker:
         self._card = CircuitCard()
         self.item = Choice(_("Circuit"), _("Left and right, or click"), on_change=self._choose)
         self._records: dict[str, RecordEntry | None] = {}
+        self._kind = ""
+        """Difficulty or dial of the random circuit that was chosen last, as in its ID."""
         self.refresh()
 
     @property
@@ -130,7 +139,8 @@ class CircuitPicker:
         """Offer all circuits there are now, with the settings' circuit chosen."""
         self._records.clear()
         selected = self._app.settings.circuit
-        self._fixed = fixed_circuits(selected)
+        self._fixed = fixed_circuits(self._app.data, selected)
+        self._card.forget_files()
         self._random = selected if is_random(selected) else ""
         chosen = list(self._fixed).index(selected) if selected in self._fixed else 0
         self.item.chosen = len(self._fixed) if self._random else chosen
@@ -151,8 +161,11 @@ class CircuitPicker:
         self.item.options = [*names, self.circuit.name if self._random else _("Random")]
 
     def _choose(self, number: int) -> None:
-        """Take a fixed circuit, or for the last option a random one with a new seed."""
-        self._random = f"{RANDOM}{randrange(MAX_SEED)}" if number == len(self._fixed) else ""
+        """Take a fixed circuit, or for the last option a random one with a new seed, of the same kind as before."""
+        kind = self._random.removeprefix(RANDOM).partition(":")[2] or self._kind
+        self._kind = kind
+        seed = f"{RANDOM}{randrange(MAX_SEED)}"
+        self._random = "" if number < len(self._fixed) else f"{seed}:{kind}" if kind else seed
         self._name_options()
         self._app.change(circuit=self.circuit_id)
         self._on_change()
@@ -217,11 +230,12 @@ class CircuitCard:
         surface.blit(theme.text(name, TEXT_LARGE), (left, y))
         y += theme.line_height(TEXT_LARGE) + theme.px(2)
         description = _(circuit.description)
-        line = (
-            description
-            if picture is None
-            else _("{length:,.0f} units · {description}").format(length=picture.length, description=description)
-        )
+        line = description
+        if picture is not None:
+            length = picture.length
+            line = _("{length:,.0f} units").format(length=length)
+            if description:
+                line = _("{length:,.0f} units · {description}").format(length=length, description=description)
         smaller = theme.fitting(lambda each: each.width(line, TEXT_SMALL + 1) <= room.width)
         line = smaller.truncate(line, room.width, TEXT_SMALL + 1)
         surface.blit(smaller.text(line, TEXT_SMALL + 1, theme.palette.faint), (left, y))
@@ -260,11 +274,17 @@ class CircuitCard:
         key = name, size
         if key in self._pictures:
             return self._pictures[key]
-        if name not in user_circuits:
+        if not name.lower().endswith(".json"):
             return self._keep(key, _draw_picture(name, size))
         if key not in self._drawing:
             self._drawing[key] = BackgroundTask(lambda: _draw_picture(name, size), "racer-circuit-picture")
         return self._keep(key, self._drawing.pop(key).result()) if self._drawing[key].done else None
+
+    def forget_files(self) -> None:
+        """Draw pictures of circuit files anew: they may have changed."""
+        for pictures in (self._pictures, self._drawing):
+            for key in [key for key in pictures if key[0].lower().endswith(".json")]:
+                del pictures[key]
 
     def _keep(self, key: tuple[str, tuple[int, int]], picture: CircuitPicture) -> CircuitPicture:
         if len(self._pictures) >= MAX_CACHED:
@@ -275,10 +295,10 @@ class CircuitCard:
 
 def _draw_picture(name: str, size: tuple[int, int]) -> CircuitPicture:
     track = load_circuit(name)
-    return CircuitPicture(_draw_track(track, size), track.length)
+    return CircuitPicture(draw_track(track, size), track.length)
 
 
-def _draw_track(track: Track, size: tuple[int, int]) -> pygame.Surface:
+def draw_track(track: Track, size: tuple[int, int]) -> pygame.Surface:
     """Return a picture of the circuit, to scale: grass between the walls, the road, its start line and direction."""
     canvas = pygame.Surface((size[0] * OVERSAMPLING, size[1] * OVERSAMPLING), pygame.SRCALPHA, 32)
     corners = np.concatenate([track.inner, track.outer])

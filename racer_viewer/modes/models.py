@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -193,6 +193,18 @@ class LapTimeCache:
                 temporary.write_bytes(msgspec.json.encode(newest))
         except OSError:
             return
+
+
+def best_measured(
+    models: Mapping[Path, tuple[str, AgentInfo]], track: Track, cache: LapTimeCache
+) -> tuple[str, float] | None:
+    """Return name and lap time [s] of the model with the fastest clean lap that was measured; None without any."""
+    found: list[tuple[float, str]] = []
+    for name, info in models.values():
+        laps = cache.find(_key(info, track))
+        if laps is not None and laps.clean:
+            found += [(seconds, name) for seconds in (laps.standing, laps.flying) if seconds is not None]
+    return (min(found)[1], min(found)[0]) if found else None
 
 
 class ModelTimer:

@@ -147,7 +147,7 @@ class PlayScreen(Screen):
 
     def next_circuit(self) -> None:
         """Race on the next circuit against the same opponents."""
-        known = list(fixed_circuits(self.live.setup.circuit))
+        known = list(fixed_circuits(self.app.data, self.live.setup.circuit))
         now = self.live.setup.circuit
         circuit = known[(known.index(now) + 1) % len(known) if now in known else 0]
         self.app.change(circuit=circuit)

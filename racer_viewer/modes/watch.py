@@ -285,7 +285,7 @@ class WatchScreen(Screen):
 
     def switch_circuit(self, by: int) -> None:
         """Go to the next or the previous circuit."""
-        ids = list(fixed_circuits(self.setup.circuit))
+        ids = list(fixed_circuits(self.app.data, self.setup.circuit))
         now = ids.index(self._wanted_circuit) if self._wanted_circuit in ids else -1
         self.go_to(ids[(now + by) % len(ids)])
 
@@ -412,7 +412,7 @@ class WatchMenu(Screen):
     def __init__(self, app: AppContext, watch: WatchScreen) -> None:
         self._watch = watch
         here = watch.setup.circuit
-        names = {found: circuit.name for found, circuit in fixed_circuits(here).items()}
+        names = {found: circuit.name for found, circuit in fixed_circuits(app.data, here).items()}
         names.setdefault(here, here)
         self._circuits = list(names)
         self._here = self._circuits.index(here)

@@ -15,12 +15,17 @@ from racer_env.engine import Medals, load_circuit, parse_config
 from racer_viewer.agents import CHAMPION, load_agent
 from racer_viewer.app.menu import MenuScreen, WelcomeScreen
 from racer_viewer.app.tour import TourMenu
+from racer_viewer.circuits.draft import Draft, set_text
+from racer_viewer.circuits.library import CircuitLibrary
 from racer_viewer.modes.career import EVENTS, CareerScreen, MedalsScreen
 from racer_viewer.modes.choose import SKILLS, OpponentsScreen, PlaySetupScreen, WatchSetupScreen
 from racer_viewer.modes.editor.menu import EditorMenu
 from racer_viewer.modes.episodes import EpisodesScreen
 from racer_viewer.modes.file_browser import FileBrowser
 from racer_viewer.modes.film_screen import FilmScreen
+from racer_viewer.modes.gallery.actions import CircuitScreen
+from racer_viewer.modes.gallery.dial import RandomDialScreen
+from racer_viewer.modes.gallery.screen import GalleryScreen
 from racer_viewer.modes.help import HelpScreen
 from racer_viewer.modes.ladder import agent_drive
 from racer_viewer.modes.lap_comparison import open_lap_comparison
@@ -312,6 +317,36 @@ def quitting(person: Person) -> None:
     person.top(MessageScreen)
 
 
+def gallery(person: Person) -> None:
+    """Show own, damaged, bundled and random circuits, one of which was deleted."""
+    app, library = person.app.context, CircuitLibrary(person.data)
+    circuit = load_circuit("track-05").circuit
+    assert circuit is not None
+    draft = Draft.from_circuit(circuit)
+    for name in ("opponent's circuit with a name that is quite long", "opponent's ring"):
+        library.save(set_text(draft, name=name))
+    library.save(Draft("opponent's draft", points=draft.points[:3]))
+    app.change(circuit="random:7")
+    screen = GalleryScreen(app)
+    app.push(screen)
+    screen.take_deleted("opponent's ring", library.delete(library.entries()[1]))
+    person.frames(2)
+    person.until(lambda: len(screen.loader.facts) >= 5, "facts of circuits")
+
+
+def circuit_menu(person: Person) -> None:
+    gallery(person)
+    screen = person.top(GalleryScreen)
+    own = screen.circuits["own"][1]
+    person.app.context.push(CircuitScreen(person.app.context, own, None, screen.take_deleted))
+
+
+def random_dial(person: Person) -> None:
+    person.app.context.push(RandomDialScreen(person.app.context))
+    dial = person.top(RandomDialScreen)
+    person.until(lambda: dial.rolled is not None, "a circuit")
+
+
 def browser(person: Person) -> None:
     app, folder = person.app.context, person.data / "a-folder-with-many-files-in-it"
     folder.mkdir()
@@ -410,6 +445,9 @@ SCREENS: dict[str, Callable[[Person], None]] = {
     "watch setup": simple(WatchSetupScreen),
     "records": simple(RecordsScreen),
     "replays": simple(ReplaysScreen),
+    "circuits": gallery,
+    "circuit": circuit_menu,
+    "random circuit": random_dial,
     "settings": simple(SettingsScreen),
     "keys": simple(KeysScreen),
     "name": simple(NameScreen),

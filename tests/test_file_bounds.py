@@ -20,6 +20,7 @@ import pytest
 from racer_env.bridge.client import checked_track
 from racer_env.bridge.messages import TrackReply, decode_reply
 from racer_env.engine import circuits, load_circuit
+from racer_env.engine.circuits import read_circuit
 from racer_env.engine.config import load_config
 from racer_env.errors import CircuitError, RacerError
 from racer_viewer.agents import load_agent, load_stats, models_folder
@@ -54,6 +55,7 @@ def load_log(path: Path) -> Any:
 
 LOADERS: dict[str, Callable[[Path], Any]] = {
     ".zip": load_agent, ".npz": load_stats, ".pkl": load_stats, ".json": load_run_config, ".onnx": load_agent,
+    ".draft": lambda path: preview(Draft.from_circuit(read_circuit(path))),
     ".circuit": lambda path: load_circuit(path).tables, ".ai-config": load_config,
     ".log": load_log, ".db": lambda path: load_records(path),
     **dict.fromkeys((".svg", ".csv", ".npy"), import_circuit),
@@ -290,7 +292,8 @@ HOSTILE = [
     (".pkl", many_marks), (".pkl", large_file), (".zip", large_description), (".zip", wide_description),
     (".zip", deep_description), (".zip", large_file), (".zip", infinite_steps), (".json", deep_json),
     (".json", not_utf8), (".json", large_file), (".onnx", large_graph), (".onnx", large_file), (".onnx", deep_json),
-    (".circuit", folded_road), (".circuit", many_points), (".circuit", deep_json), (".circuit", not_utf8),
+    (".circuit", folded_road), (".draft", folded_road),
+    (".circuit", many_points), (".draft", great_circle), (".circuit", deep_json), (".circuit", not_utf8),
     (".circuit", large_file), (".circuit", great_circle), (".ai-config", deep_json), (".ai-config", not_utf8),
     (".ai-config", large_file), (".zip", shared_storage), (".zip", endless_steps), (".onnx", tall_addend),
     (".log", restarted_log), (".log", log_of_new_metrics), (".log", log_of_repeated_updates), (".log", deep_json),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from racer_env.engine.centreline import CHORDS_PER_SEGMENT, Floats
-from racer_env.engine.tables import WALL_NEAR, crossing_walls
+from racer_env.engine.tables import MAX_CROSSINGS, WALL_NEAR, crossing_walls
 from racer_env.engine.track import MIN_CONTROL_POINTS, Track
 from racer_env.engine.walls import WALL_OFFSET, signed_area
 from racer_env.errors import CircuitError, CircuitProblem
@@ -21,6 +21,8 @@ MAX_LAP_LENGTH = 20_000.0
 """Maximum lap length [units], two minutes at top speed; longer tracks take seconds and gigabytes to build."""
 CLEARANCE_STEP = 4.0
 """Distance between the centreline points that are checked for walls nearby [units]."""
+CHECKED_AT_ONCE = 256
+"""Number of those points that are compared with the walls near them at once; all together may take a gigabyte."""
 FOLD_LENGTH = 4.0
 """Length of wall, in multiples of the distance from the centreline to it, within which a wall that crosses itself is
 one bend that is too tight."""
@@ -126,8 +128,10 @@ def _track_problems(track: Track, every_crossing: bool) -> Iterator[CircuitProbl
         reason = f"the lap is {track.length:.0f} units long: at most {MAX_LAP_LENGTH:.0f}"
         yield CircuitProblem("long", reason, *_first_point(track.control_points))
         return
-    yield from _crossings(track, crossing_walls(track.grid, every_crossing))
-    yield from _lack_of_room(track)
+    pairs = crossing_walls(track.grid, every_crossing)
+    yield from _crossings(track, pairs[:MAX_CROSSINGS])
+    if len(pairs) <= MAX_CROSSINGS:  # else it is a tangle, in which looking for more takes seconds
+        yield from _lack_of_room(track)
 
 
 def _crossings(track: Track, pairs: NDArray[np.int64]) -> Iterator[CircuitProblem]:
@@ -163,7 +167,10 @@ def _lack_of_room(track: Track) -> Iterator[CircuitProblem]:
         yield CircuitProblem("close", reason, *_xy(track.control_points[nearest]), nearest)
     distances = np.arange(0.0, track.length, CLEARANCE_STEP)
     points = track.centreline.points(distances)
-    for number in np.flatnonzero(_touched_by_walls(track, points)).tolist():
+    touched = [
+        _touched_by_walls(track, points[i : i + CHECKED_AT_ONCE]) for i in range(0, len(points), CHECKED_AT_ONCE)
+    ]
+    for number in np.flatnonzero(np.concatenate(touched)).tolist():
         control_point = _control_point(track, distances[number])
         reason = (
             f"a wall stands on the road after control point {control_point}:"

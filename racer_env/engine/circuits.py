@@ -147,6 +147,8 @@ def _suggestion(name: str) -> str:
 def read_circuit(path: Path) -> Circuit:
     """Read a circuit file. The id is the file name without its suffix."""
     try:
+        if path.is_fifo():
+            raise CircuitError(f"cannot read circuit {path}: it is a pipe, which may never have an end")
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:

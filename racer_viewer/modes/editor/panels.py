@@ -23,8 +23,8 @@ BAR_ROW, GROUP_GAP, CAP_GAP = 25, 8, 14
 """Height of a button, distance between groups of buttons, and between a label and its key, at scale 1 [px]."""
 FACTS_WIDTH, FACTS_ROW = 236, 22
 """Width of the facts and height of one, at scale 1 [px]."""
-MAX_FACTS_SHARE = 0.25
-"""Largest part of the canvas' width that the facts take."""
+MAX_FACTS_SHARE, MAX_FACTS_HEIGHT = 0.25, 0.55
+"""Largest parts of the canvas' width, and of the height beside it, that the facts take."""
 CIRCUIT_EXPLANATION = Explanation(
     mark("Circuit"),
     mark(
@@ -98,15 +98,17 @@ class FactsPanel:
     ) -> None:
         """Draw at the top right of an area. fills: take the whole width of the area."""
         rows = _rows(theme, editor)
-        if not fills:
-            theme = theme.fitting(lambda smaller: smaller.px(FACTS_WIDTH) <= MAX_FACTS_SHARE * area.width)
+        if fills:
+            theme = theme.fitting(lambda each: _facts_height(each, len(rows)) <= MAX_FACTS_HEIGHT * area.height)
+        else:
+            theme = theme.fitting(lambda each: each.px(FACTS_WIDTH) <= MAX_FACTS_SHARE * area.width)
         pad = theme.px(PADDING)
         name = editor.document.draft.name or _("Unnamed circuit")
         size = TEXT
         width = area.width if fills else min(theme.px(FACTS_WIDTH), area.width)
         smaller = theme.fitting(lambda each: each.width(name, size) <= width - 2 * pad, 0.6)
         name = smaller.truncate(name, width - 2 * pad, size)
-        height = theme.line_height(size) + theme.px(8) + len(rows) * theme.px(FACTS_ROW) + 2 * pad
+        height = _facts_height(theme, len(rows))
         self.area = pygame.Rect(area.right - width, area.y, width, height)
         surface.blit(theme.panel(width, height), self.area)
         x, y, right = self.area.x + pad, self.area.y + pad, self.area.right - pad
@@ -115,6 +117,11 @@ class FactsPanel:
         for label, value, colour in rows:
             _draw_row(surface, theme, label, value, colour, pygame.Rect(x, y, right - x, theme.px(FACTS_ROW)))
             y += theme.px(FACTS_ROW)
+
+
+def _facts_height(theme: Theme, rows: int) -> int:
+    """Return the height of the facts with so many rows [px]."""
+    return theme.line_height(TEXT) + theme.px(8) + rows * theme.px(FACTS_ROW) + 2 * theme.px(PADDING)
 
 
 def _draw_row(surface: pygame.Surface, theme: Theme, label: str, value: str, colour: Colour, row: pygame.Rect) -> None:

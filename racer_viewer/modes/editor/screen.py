@@ -39,6 +39,8 @@ CURSOR_STEP = 14
 HOVER_TICKS = 24
 """Time for which the mouse rests on a button until it is explained [ticks]."""
 DIRECTIONS = {Command.LEFT: (-1, 0), Command.RIGHT: (1, 0), Command.UP: (0, 1), Command.DOWN: (0, -1)}
+MIN_TRIAL_HEIGHT = 60
+"""Smallest height in which agents are shown below the facts, at scale 1 [px]."""
 SIDE_SHARE = 0.34
 """Part of the width that agents beside the canvas take."""
 MOUSE_KEYS: tuple[Key, ...] = (
@@ -332,7 +334,8 @@ class EditorScreen(Screen):
             self.facts.draw(surface, theme, self, surface.get_rect(), fills=True)
         top = self.facts.area.bottom
         self.facts.area.x += self.canvas.camera.size[0]
-        self.trial.draw(surface.subsurface((0, top, width, height - top)), share)
+        if height - top >= theme.px(MIN_TRIAL_HEIGHT):
+            self.trial.draw(surface.subsurface((0, top, width, height - top)), share)
 
     def _draw_canvas(self, surface: pygame.Surface) -> None:
         theme, on_top = self.app.theme, self.app.top is self

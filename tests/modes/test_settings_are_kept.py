@@ -39,9 +39,9 @@ def test_a_new_key_counts_at_once(person: Person) -> None:
     person.press("h")
     assert "cannot be changed" in person.app.context.notice
     person.choose("Restart")
-    person.press("x")
-    assert person.app.context.settings.bindings[Command.RESTART] == ("x",)
-    assert person.app.input.bindings[Command.RESTART] == ("x",)
+    person.press("j")
+    assert person.app.context.settings.bindings[Command.RESTART] == ("j",)
+    assert person.app.input.bindings[Command.RESTART] == ("j",)
     person.choose("Camera")
     person.press("escape")
     assert person.app.context.settings.bindings[Command.CAMERA] == ("c",)

@@ -84,6 +84,8 @@ class EditorScreen(Screen):
         self.hovered: EditorAction | None = None
         """Command of the button below the mouse."""
         self._hover_ticks = 0
+        self._on_facts = False
+        """True if the mouse was moved onto the facts where they are now."""
         self.shift_held = False
         """True if Shift was held with the key that was pressed last."""
         self._last_key = ""
@@ -275,6 +277,7 @@ class EditorScreen(Screen):
 
     def _try(self, begin: Callable[[], CircuitTrial] | None) -> None:
         """Close what is beside the canvas, and show something else there."""
+        self._on_facts = False
         if self.trial is not None:
             self.trial.close()
             self.trial = None
@@ -379,16 +382,16 @@ class EditorScreen(Screen):
     def _draw_explanation(self, surface: pygame.Surface) -> None:
         if self._hover_ticks < HOVER_TICKS:
             return
-        theme, action, place = self.app.theme, self.hovered, self.mouse.position
+        theme, action = self.app.theme, self.hovered
         if action is not None and hint_of(action):
             draw_explanation(surface, theme, Explanation(action.label, action.hint), self.bar.rects[action.name])
-        elif place is not None and self.facts.area.collidepoint(place):
+        elif self._on_facts:
             draw_explanation(surface, theme, CIRCUIT_EXPLANATION, self.facts.area)
 
     def _hover(self, x: int, y: int) -> None:
         below = self.bar.action_at(x, y) if self.bar.area.collidepoint(x, y) else None
-        on_panel = below is not None or self.facts.area.collidepoint(x, y)
-        if below is not self.hovered or not on_panel:
+        self._on_facts = bool(self.facts.area.collidepoint(x, y))
+        if below is not self.hovered or not (below or self._on_facts):
             self._hover_ticks = 0
         self.hovered = below
 

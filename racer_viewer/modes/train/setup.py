@@ -8,19 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from racer_env.engine import Config
+from racer_env.engine import Config, circuits
 from racer_viewer.modes.circuits import CircuitPicker
 from racer_viewer.modes.install import with_part
 from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.train.reward_screen import RewardLabScreen
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
+from racer_viewer.modes.train.teach import TeachScreen
 from racer_viewer.modes.train.tensorboard import show_tensorboard
 from racer_viewer.modes.waiting import open_in_background, open_safely
 from racer_viewer.optional import SB3
+from racer_viewer.replays import Trace, clean_laps
 from racer_viewer.training.config import DEFAULT_PRESET, PRESETS, Engine, RunConfig, preset
 from racer_viewer.training.run_monitor import LearnerProcess, RunMonitor, discard_learner, prepare_learner
-from racer_viewer.translation import _, grouped, mark
+from racer_viewer.translation import _, grouped, mark, ngettext
 from racer_viewer.ui.intents import Controls
 from racer_viewer.ui.item_list import Button, Choice, Item
 from racer_viewer.ui.views import ListView
@@ -168,6 +170,12 @@ class TrainSetupScreen(Screen):
         """Reward that the user has chosen; None for that of the preset."""
         self._reward = Button(_("Reward"), _("Weights, own terms, and what they pay for good and bad drives"))
         self._reward.on_press = self._open_rewards
+        self._lessons: tuple[str, ...] = ()
+        """Replays that the run learns from."""
+        self._driven: tuple[str, ...] = ()
+        """Circuits of these replays, if they are bundled ones."""
+        self._teach = Button(_("Teach"), _("Clone a policy from laps of yours, then let PPO go on"))
+        self._teach.on_press, self._teach.note = self._open_teach, _("from scratch")
         self._runs = Button(_("Runs"), _("Open, compare, resume or delete earlier runs"), on_press=self._open_runs)
         self._ticks = 0
         self._prepared: LearnerProcess | None = None
@@ -179,10 +187,13 @@ class TrainSetupScreen(Screen):
         algo, name = self._chosen_preset
         config = preset(algo, name)
         tracks = config.tracks if _has_own_circuits(config) else (self.picker.circuit_id,)
+        taught = bool(self._lessons) and algo == "ppo"
         return replace(
             config,
-            tracks=tracks,
-            engine=ENGINES[self._engine.chosen] if algo == "ppo" else "sb3",
+            tracks=(self._driven or tracks) if taught else tracks,
+            teach=self._lessons if taught else (),
+            begin_from="" if taught else config.begin_from,
+            engine="native" if taught else ENGINES[self._engine.chosen] if algo == "ppo" else "sb3",
             num_cars=CARS[self._cars.chosen],
             timesteps=STEPS[self._steps.chosen],
             rewards=self._rewards or config.rewards,
@@ -248,6 +259,7 @@ class TrainSetupScreen(Screen):
             self._cars,
             self._steps,
             self._reward,
+            *([self._teach] if algo == "ppo" else []),
             self._runs,
         ]
 
@@ -290,6 +302,18 @@ class TrainSetupScreen(Screen):
     def _take_rewards(self, rewards: Config) -> None:
         self._rewards = None if rewards == preset(*self._chosen_preset).rewards else rewards
         self._reward.note = _("of the preset") if self._rewards is None else _("own")
+
+    def _open_teach(self) -> None:
+        self.app.push(TeachScreen(self.app, [Path(name) for name in self._lessons], self._take_lessons))
+
+    def _take_lessons(self, replays: Sequence[Path], lessons: Sequence[Trace]) -> None:
+        known = {each.id for each in circuits()}
+        driven = tuple(dict.fromkeys(each.replay.circuit.id for each in lessons))
+        self._lessons, self._driven = tuple(map(str, replays)), driven if known.issuperset(driven) else ()
+        laps = sum(len(clean_laps(each)) for each in lessons)
+        self._teach.note = (
+            ngettext("{laps} clean lap", "{laps} clean laps", laps).format(laps=laps) if laps else _("from scratch")
+        )
 
     def _open_runs(self) -> None:
         self.app.push(RunsScreen(self.app))

@@ -56,7 +56,7 @@ class MenuScreen(Screen):
         self.cards: MenuCards | None = None
         self._fade = 0
         self._items_key: object = None
-        app.start_tour = partial(_start_tour, app)
+        app.start_tour, app.teach = partial(_start_tour, app), partial(_teach, app)
 
     def translate(self) -> None:
         self._items_key = None
@@ -291,6 +291,15 @@ def _start_tour(app: AppContext) -> None:
         start_tour(app)
 
     when_ready(app, start)
+
+
+def _teach(app: AppContext, replay: Path) -> None:
+    from racer_viewer.modes.train.setup import TrainSetupScreen
+
+    app.pop_to_menu()
+    form = TrainSetupScreen(app)
+    app.push(form)
+    form.teach(replay)
 
 
 def _open_run(app: AppContext, folder: Path) -> None:

@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pygame
@@ -382,18 +383,20 @@ class LiveRace:
         self._app.pop()
 
 
-def save_to_replays(app: AppContext, replay: Replay | None) -> None:
-    """Save a replay in the user's replay folder under a new name, and say where."""
+def save_to_replays(app: AppContext, replay: Replay | None) -> Path | None:
+    """Save a replay in the user's replay folder under a new name, and say where; return the file that has it."""
     if replay is None:
         app.notify(_("Nothing to save yet"))
-        return
+        return None
     path = app.data / "replays" / file_name(replay)
     try:
         if path.is_file() and path.read_bytes() == replay_to_bytes(replay):
             app.notify(_("Already saved as {path}").format(path=path))
-            return
+            return path
         path = free_path(path)
         save_replay(replay, path)
         app.notify(_("Saved as {path}").format(path=path))
     except (RacerError, OSError) as error:
         app.notify(in_one_line(error))
+        return None
+    return path

@@ -111,6 +111,17 @@ class ResultsScreen(Screen):
                 else []
             ),
             Button(_("Save replay"), _("As a file to watch or share"), on_press=self._save),
+            *(
+                [
+                    Button(
+                        _("Teach an agent this"),
+                        _("A policy is cloned from the clean laps; then PPO goes on"),
+                        on_press=self._teach,
+                    )
+                ]
+                if app.teach is not None and setup.entrants[0].agent is None and last.followed.best is not None
+                else []
+            ),
             Button(app.leave_label, on_press=app.leave_race),
         ]
         circuit, course, best = last.followed.circuit, last.snapshot.track.circuit, last.followed.best
@@ -192,3 +203,8 @@ class ResultsScreen(Screen):
 
     def _save(self) -> None:
         save_to_replays(self.app, self._replay)
+
+    def _teach(self) -> None:
+        path = save_to_replays(self.app, self._replay)
+        if path is not None and self.app.teach is not None:
+            self.app.teach(path)

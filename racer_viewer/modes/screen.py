@@ -205,6 +205,8 @@ class AppContext:
     """Layer over all screens; None without one."""
     start_tour: Callable[[], None] | None = None
     """Starts the guided tour over the main menu; None without a main menu."""
+    teach: Callable[[Path], None] | None = None
+    """Opens Train over the main menu with a replay to learn from; None without a main menu."""
     gamepad: bool = False
     """True if the input device used last is a gamepad."""
     browsed: Path | None = None

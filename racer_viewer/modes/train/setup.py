@@ -15,7 +15,7 @@ from racer_viewer.modes.screen import AppContext, Screen
 from racer_viewer.modes.train.reward_screen import RewardLabScreen
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
-from racer_viewer.modes.train.teach import TeachScreen
+from racer_viewer.modes.train.teach import TeachScreen, read_lessons
 from racer_viewer.modes.train.tensorboard import show_tensorboard
 from racer_viewer.modes.waiting import open_in_background, open_safely
 from racer_viewer.optional import SB3
@@ -302,6 +302,10 @@ class TrainSetupScreen(Screen):
     def _take_rewards(self, rewards: Config) -> None:
         self._rewards = None if rewards == preset(*self._chosen_preset).rewards else rewards
         self._reward.note = _("of the preset") if self._rewards is None else _("own")
+
+    def teach(self, replay: Path) -> None:
+        """Choose a replay as what the run learns from."""
+        read_lessons(self.app, [replay], lambda lessons: self._take_lessons([replay], lessons))
 
     def _open_teach(self) -> None:
         self.app.push(TeachScreen(self.app, [Path(name) for name in self._lessons], self._take_lessons))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from racer_env.errors import RacerError, in_one_line
 from racer_viewer.modes.screen import AppContext, Screen
+from racer_viewer.modes.waiting import SHORT_WAIT, BackgroundTask, WaitingScreen
 from racer_viewer.render.overlays import lap_time
 from racer_viewer.replays import ReplayFacts, ReplayFolder, Trace, load_lessons
 from racer_viewer.training.config import MAX_LESSONS
@@ -82,10 +83,32 @@ class TeachScreen(Screen):
         self._fill()
 
     def _take(self) -> None:
+        def taken(lessons: Sequence[Trace]) -> None:
+            self._chosen(self._marked, lessons)
+            self.app.pop()
+
+        read_lessons(self.app, self._marked, taken)
+
+
+def read_lessons(app: AppContext, replays: Sequence[Path], taken: Callable[[Sequence[Trace]], None]) -> None:
+    """Re-simulate replays in the background and pass their drives on; an error is shown as a notice."""
+    task = BackgroundTask(lambda: load_lessons([str(path) for path in replays]), "racer-lessons")
+
+    def finish() -> None:
         try:
-            lessons = load_lessons([str(path) for path in self._marked])
+            lessons = task.result()
         except (RacerError, OSError) as error:
-            self.app.notify(in_one_line(error))
-            return
-        self._chosen(self._marked, lessons)
-        self.app.pop()
+            app.notify(in_one_line(error))
+        else:
+            taken(lessons)
+
+    app.push(
+        WaitingScreen(
+            app,
+            _("Reading the laps"),
+            lambda: task.done,
+            finish,
+            cancel=lambda: task.cancel(lambda lessons: None),
+            delay=SHORT_WAIT,
+        )
+    )

@@ -38,7 +38,7 @@ class Item:
 class Button(Item):
     """An item that calls `on_press`. `note` is shown at the right."""
 
-    on_press: Callable[[], None] = lambda: None
+    on_press: Callable[[], object] = lambda: None
     note: str = ""
 
     @property
@@ -60,7 +60,7 @@ class Row(Item):
     """
 
     cells: tuple[str, ...] = ()
-    on_press: Callable[[], None] = lambda: None
+    on_press: Callable[[], object] = lambda: None
     marked: bool | None = None
     on_mark: Callable[[bool], None] = lambda on: None
     dot: Colour | None = None

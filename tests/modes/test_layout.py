@@ -43,9 +43,10 @@ from racer_viewer.modes.train.reward_screen import RewardLabScreen
 from racer_viewer.modes.train.runs import RunsScreen
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import TrainSetupScreen, open_run
+from racer_viewer.modes.train.teach import TeachScreen
 from racer_viewer.modes.waiting import WaitingScreen
 from racer_viewer.modes.watch import WatchScreen, open_watch
-from racer_viewer.replays import trace_replay
+from racer_viewer.replays import save_replay, trace_replay
 from racer_viewer.replays.records import set_measured_medals
 from racer_viewer.translation import LANGUAGES, Language, _
 from racer_viewer.ui.intents import OVERLAY_COMMANDS
@@ -58,6 +59,7 @@ from tests.modes.run_folders import make_run
 from tests.modes.test_correcting import correct, correcting
 from tests.modes.test_screens import AgentSteering
 from tests.replays.replay_drives import ring_run
+from tests.training.noisy_drives import noisy_drive
 
 Case = tuple[tuple[int, int], float]
 """Size of the window [px] and interface scale."""
@@ -76,6 +78,17 @@ TOAST = "Saved as a file with a long name in a folder whose name is long too: /h
 
 def simple(screen: type[Screen]) -> Callable[[Person], None]:
     return lambda person: person.app.context.push(screen(person.app.context))  # type: ignore[call-arg]
+
+
+def teach(person: Person) -> None:
+    """List two replays to learn from, one of them marked."""
+    paths = [person.data / "replays" / f"lap {number}.racer" for number in range(2)]
+    paths[0].parent.mkdir()
+    for number, path in enumerate(paths):
+        save_replay(noisy_drive(number, laps=1), path)
+    screen = TeachScreen(person.app.context, paths[:1], lambda replays, lessons: None)
+    person.app.context.push(screen)
+    person.until(lambda: len(screen.list.items) == 3, "both replays")
 
 
 def play(person: Person) -> None:
@@ -436,6 +449,7 @@ SCREENS: dict[str, Callable[[Person], None]] = {
     "leaving a run": partial(over_run, screen=leaving),
     "discarding a run": partial(over_run, screen=discarding),
     "train setup": simple(TrainSetupScreen),
+    "teach": teach,
     "reward lab": reward_lab,
     "reward term": partial(reward_term, formula="0.001 * (1 - centre_distance / half_width) if speed > 40 else curv"),
     "reward term, accepted": partial(reward_term, formula="-0.001 * abs(steer_change)"),

@@ -1,5 +1,7 @@
 """Teaching in the window: the next run learns from laps marked in a list, or from the drive that has just ended."""
 
+import pytest
+
 from racer_viewer.modes.train.screen import TrainScreen
 from racer_viewer.modes.train.setup import TrainSetupScreen
 from racer_viewer.modes.train.teach import TeachScreen
@@ -33,6 +35,7 @@ def test_marked_laps_are_what_the_next_run_learns_from(person: Person) -> None:
     assert form.config.teach == ()
 
 
+@pytest.mark.slow
 def test_an_agent_is_taught_what_was_just_driven(person: Person) -> None:
     start_race(person, "specialist-track-01", laps=1, opponents=(), circuit="track-01")
     drive_to_results(person)

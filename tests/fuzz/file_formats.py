@@ -43,7 +43,7 @@ from racer_viewer.training.run_lock import LEARNER_FILE, read_address
 from racer_viewer.training.run_log import RUN_LOG_FILE
 from racer_viewer.training.run_log_reader import RunLogReader, load_history
 from racer_viewer.ui.theme import ORDINARY
-from tests.circuits.test_imports import FORMATS
+from tests.circuits.test_circuit_imports import FORMATS
 from tests.fuzz.limited import Format
 from tests.fuzz.mutations import (
     mutate_bytes,

@@ -65,9 +65,10 @@ def test_the_champion_drives_and_proposes_medals(drawn: Draughtsman) -> None:
     trial = drawn.screen.trial
     assert isinstance(trial, ChampionTrial)
     person.until(lambda: trial.clean_lap is not None, "the champion's lap")
-    person.until(lambda: medals_of(document.draft.to_circuit()) is not None, "the medals")
+    author = pytest.approx(trial.clean_lap, abs=0.01)
+    # Another test may have left medals for the same oval.
+    person.until(lambda: getattr(medals_of(document.draft.to_circuit()), "author", None) == author, "the medals")
     medals = medals_of(document.draft.to_circuit())
-    assert medals.author == pytest.approx(trial.clean_lap, abs=0.01)
     assert medals.gold == pytest.approx(1.04 * trial.clean_lap, abs=0.02)
     person.press("k")
     [entry] = CircuitLibrary(person.data).entries()

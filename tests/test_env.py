@@ -196,6 +196,7 @@ for name in ("Racer-v0", "RacerDiscrete-v0"):
 """
 
 
+@pytest.mark.slow
 def test_play_of_gymnasium_drives_with_the_keys() -> None:
     environment = {**os.environ, "SDL_VIDEODRIVER": "dummy", "PYGAME_HIDE_SUPPORT_PROMPT": "1"}
     run = subprocess.run(

@@ -109,6 +109,7 @@ def save_for_ever(path: Path, first: int, sender: Connection) -> None:
         sender.send(number)
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_time_loses_no_saved_model(tmp_path: Path) -> None:
     path, saved, chance = tmp_path / MODEL, 0, random.Random()
     for _ in range(ROUNDS):

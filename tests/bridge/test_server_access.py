@@ -49,6 +49,7 @@ def token_file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_token_file_is_used_by_server_and_client_without_a_warning(token_file: Path) -> None:
     with running_bridge(token_file.parent, "--token-file", str(token_file)) as bridge:
         assert status(bridge, Authorization="Bearer wrong") == 401

@@ -90,6 +90,7 @@ def test_thousands_of_idle_connections_neither_spin_the_server_nor_fill_its_log(
         assert "Traceback" not in log
 
 
+@pytest.mark.slow
 def test_thousands_of_silent_clients_leave_the_log_short_and_time_out(start_bridge: StartBridge) -> None:
     with (
         start_bridge("--max-clients", "20", "--idle-timeout", "3") as bridge,
@@ -134,6 +135,7 @@ def test_a_server_with_few_descriptors_admits_fewer_clients(tmp_path: Path) -> N
     assert '"limit":72,"reason":"limit of open files"' in result.stderr
 
 
+@pytest.mark.slow
 def test_a_handshake_that_trickles_in_ends_in_time(bridge: RunningBridge) -> None:
     with raw_websocket(bridge.port, upgrade=False) as raw:
         begin = time.monotonic()

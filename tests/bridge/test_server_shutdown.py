@@ -77,6 +77,7 @@ def test_a_signal_closes_all_connections_and_ends_the_server(
             raw.close()
 
 
+@pytest.mark.slow
 def test_clients_that_do_not_answer_and_repeated_signals_do_not_delay_the_end(
     start_bridge: StartBridge,
 ) -> None:
@@ -124,6 +125,7 @@ def failed_starts(*attempts: list[str]) -> list[str]:
     return [said for _, said in results]
 
 
+@pytest.mark.slow
 def test_the_error_of_a_taken_port_suggests_a_free_one_that_works(start_bridge: StartBridge) -> None:
     with socket.create_server(("127.0.0.1", 0)) as somebody:
         port = somebody.getsockname()[1]

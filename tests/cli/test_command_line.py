@@ -206,12 +206,14 @@ def run_without_torch(command: str, folder: Path) -> subprocess.CompletedProcess
     return subprocess.run(call, capture_output=True, text=True, timeout=120, cwd=folder, env=environment)
 
 
+@pytest.mark.slow
 def test_models_are_exported_without_torch(tmp_path: Path) -> None:
     for target in ("--zip copy.zip", "--folded folded.zip", "--onnx exported"):
         result = run_without_torch(f"export champion {target}", tmp_path)
         assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 def test_without_torch_ppo_trains_and_one_line_says_what_sac_needs(tmp_path: Path) -> None:
     tiny = "train --headless --num-cars 8 --set n_steps=16 --set batch_size=64"
     result = run_without_torch(f"{tiny} --timesteps 100", tmp_path)

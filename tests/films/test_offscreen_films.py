@@ -60,6 +60,7 @@ def test_the_first_frame_is_the_screen_as_it_is_and_each_other_one_a_tick_later(
         assert np.array_equal(np.asarray(Image.open(folder / f"a-{number:04}.png")), right), number
 
 
+@pytest.mark.slow
 def test_a_film_ends_with_the_frame_that_meets_its_condition(
     tmp_path: Path, folder: Path, ten_seconds: list[InterpolatedFrame]
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_won_event_leads_to_the_next_one(person: Person) -> None:
     person.until(lambda: person.top(MenuScreen).list.find("Career").value == "1 / 8", "the progress of the career")
 
 
+@pytest.mark.slow
 def test_racing_again_races_the_same_medal_and_the_same_event(person: Person) -> None:
     person.choose("Career")
     person.choose("First medal")

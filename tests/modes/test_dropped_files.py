@@ -98,6 +98,7 @@ def test_another_model_joins_the_race_that_is_watched(person: Person) -> None:
     assert [each.name for each in watch.setup.entrants] == ["champion", "sac-track-01"]
 
 
+@pytest.mark.slow
 def test_a_model_can_be_dropped_on_every_screen(person: Person) -> None:
     for label in ("Play", "Watch", "Replays", "Records", "Settings"):
         person.choose(label)

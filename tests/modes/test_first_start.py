@@ -67,6 +67,7 @@ def test_the_recorded_lap_stays_on_the_road_and_ends_where_it_begins() -> None:
     assert (np.diff(cars["step_count"]) == 1).all()
 
 
+@pytest.mark.slow
 def test_the_menu_shows_the_recorded_lap_until_the_engine_is_ready(person: Person) -> None:
     menu, warmup = person.top(MenuScreen), person.app.context.warmup
     warmup.done = COMPILING

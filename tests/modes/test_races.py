@@ -327,6 +327,7 @@ def test_the_camera_that_turns_with_the_car_is_kept_for_the_next_race(person: Pe
     assert person.app.context.settings.camera == "turn"
 
 
+@pytest.mark.slow
 def test_opponents_are_chosen_by_their_skill_and_lap_times_on_the_circuit(person: Person) -> None:
     person.choose("Play")
     person.choose("Opponents")

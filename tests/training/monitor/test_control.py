@@ -95,6 +95,7 @@ def test_a_handshake_without_an_end_ends_in_time(tmp_path: Path, part: bytes) ->
         assert ends(stranger, part)
 
 
+@pytest.mark.slow
 def test_many_silent_connections_take_few_threads_and_delay_no_viewer(server: ControlServer) -> None:
     before = threading.active_count()
     with ExitStack() as strangers:

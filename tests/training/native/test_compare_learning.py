@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -13,6 +15,7 @@ def compare(file: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
 
 
+@pytest.mark.slow
 def test_results_are_kept_and_not_measured_twice(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     options = ("--steps", "8000", "--tracks", "track-01", "--engines", "native")
@@ -68,6 +71,7 @@ def test_the_table_compares_medians_and_ranks_and_counts_missing_laps_as_infinit
     assert verdict("many", first) == "ratio of medians 0.909 (equal); as different by chance: 0%"
 
 
+@pytest.mark.slow
 def test_a_run_may_end_with_its_first_clean_lap(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     options = ("--first-laps", "--seeds", "1", "--tracks", "track-01", "--engines", "native")

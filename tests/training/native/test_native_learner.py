@@ -347,6 +347,7 @@ assert not {"torch", "stable_baselines3", "tensorboard"} & set(sys.modules)
 )
 
 
+@pytest.mark.slow
 def test_without_torch_one_trains_resumes_evaluates_and_exports(tmp_path: Path) -> None:
     tiny = ["--num-cars", "8", "--set", "n_steps=16", "--set", "batch_size=64", "--net", "8"]
     result = subprocess.run(

@@ -348,12 +348,13 @@ class FormulaScreen(Screen):
         means = {label: float(values.mean()) * 60.0 for label, values in self._values.items()}
         largest = max((abs(value) for value in means.values()), default=0.0) or 1.0
         label_width = min(theme.px(170), place.width // 2)
-        graph = theme.px(70)
+        graph, room = theme.px(70), label_width - theme.px(8)
+        fitted = theme.fitting(lambda smaller: all(smaller.width(_(label), TEXT_SMALL) <= room for label in means))
         for label, value in means.items():
             if y + row > place.bottom - graph:
                 break
-            name = theme.truncate(_(label), label_width - theme.px(8), TEXT_SMALL)
-            surface.blit(theme.text(name, TEXT_SMALL, palette.text), (place.x, y))
+            name = fitted.truncate(_(label), room, TEXT_SMALL)
+            surface.blit(fitted.text(name, TEXT_SMALL, palette.text), (place.x, y))
             bar = pygame.Rect(
                 place.x + label_width, y + theme.px(4), place.width - label_width - theme.px(80), theme.px(8)
             )

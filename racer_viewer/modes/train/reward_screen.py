@@ -233,9 +233,11 @@ class RewardLabScreen(Screen):
         figures = [f"{each.episode:+.4g}   {each.per_second:+.3g}" for each in self.report.scores]
         number = max(theme.width(text, TEXT_SMALL) for text in figures) + theme.px(10)
         label = round(place.width * LABEL_SHARE) - theme.px(8)
+        names = [_(each.label) for each in self.report.scores]
+        fitted = theme.fitting(lambda smaller: all(smaller.width(name, TEXT_SMALL + 2) <= label for name in names))
         for each, words in zip(self.report.scores, figures, strict=True):
-            name = theme.truncate(_(each.label), label, TEXT_SMALL + 2)
-            surface.blit(theme.text(name, TEXT_SMALL + 2, self._colour(theme, each)), (place.x, y))
+            name = fitted.truncate(_(each.label), label, TEXT_SMALL + 2)
+            surface.blit(fitted.text(name, TEXT_SMALL + 2, self._colour(theme, each)), (place.x, y))
             bar = pygame.Rect(place.x + label + theme.px(8), y + theme.px(5), place.width - label - number, theme.px(9))
             bar.width = max(theme.px(10), bar.width - theme.px(8))
             surface.fill(palette.line, bar)

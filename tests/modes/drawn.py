@@ -51,7 +51,7 @@ class Frame:
 
 
 class Ink:
-    """Registry of texts and plates by the identity of their surfaces, which it keeps alive."""
+    """Registry of texts and plates of a frame by the identity of their surfaces, which it keeps alive."""
 
     def __init__(self) -> None:
         self.words: dict[int, str] = {}
@@ -61,6 +61,11 @@ class Ink:
     def name(self, surface: pygame.Surface, words: str) -> None:
         self.words[id(surface)] = words
         self._kept.append(surface)
+
+    def clear(self) -> None:
+        """Forget everything; pictures of many sizes need gigabytes."""
+        self.words.clear()
+        self._kept.clear()
 
 
 INK = Ink()
@@ -179,6 +184,7 @@ def noted(patch: pytest.MonkeyPatch, size: tuple[int, int]) -> Iterator[Frame]:
         inner.setattr(WindowPicture, "surface", property(lambda self: picture))
         inner.setattr(WindowPicture, "reduction", property(lambda self: 1))
         inner.setattr(WindowPicture, "show", lambda self: None)
+        INK.clear()
         frame = INK.frame = Frame(size)
         try:
             yield frame

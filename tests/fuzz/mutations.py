@@ -84,6 +84,8 @@ def mutate_json(data: bytes, draw: random.Random) -> bytes:
     return text.encode()
 
 
+MAX_REPEATED = 2**22
+"""Maximum length of the copies of a value [characters]; larger inputs are refused by size before they are read."""
 DEEP = "deeply nested"
 """Text that stands for deeply nested JSON until the tree is written."""
 
@@ -100,7 +102,8 @@ def _change_place(tree: Any, draw: random.Random) -> None:
     elif kind == 1 and isinstance(place, dict):
         place[draw.choice(TEXTS)] = _value(draw)
     elif kind == 2 and isinstance(place, list) and place is not tree:
-        place[key:key] = [copy.deepcopy(place[key])] * draw.choice((1, 2, 50, 2000))
+        copies, size = draw.choice((1, 2, 50, 2000)), len(json.dumps(place[key]))
+        place[key:key] = [copy.deepcopy(place[key])] * max(1, min(copies, MAX_REPEATED // size))
     elif kind == 3:
         place[key] = [place[key]]
     elif kind == 4 and isinstance(place[key], (int, float)):

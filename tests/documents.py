@@ -122,5 +122,10 @@ def run_all(commands: Iterable[str]) -> None:
 
 
 def with_steps(command: str, steps: int) -> str:
-    """The same for fewer steps of learning: to try a command it need not become good."""
+    """The same for fewer steps of learning: to try a command it need not become good.
+
+    A run that goes on from a clone keeps its number, since cloning has taken more steps.
+    """
+    if "--resume pupil" in command:
+        return command
     return re.sub(r"--timesteps \d+", f"--timesteps {steps}", command)

@@ -33,6 +33,7 @@ from tests.documents import (
     with_steps,
 )
 from tests.replays.replay_drives import ring_run
+from tests.training.noisy_drives import noisy_drive
 from tools.docs import broken_links, documents, draw_circuits, report
 
 PAGES = {
@@ -57,8 +58,8 @@ def a_readers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SDL_AUDIODRIVER", "dummy")
     (tmp_path / "bean.json").write_text(PAGES["circuits"].snippets("json")[0], encoding="utf-8")
     (tmp_path / "bowl.csv").write_text(PAGES["circuits"].snippets("csv")[0], encoding="utf-8")
-    for name in ("drive", "other"):
-        save_replay(ring_run(60), tmp_path / f"{name}.racer")
+    save_replay(noisy_drive(0, laps=1), tmp_path / "drive.racer")
+    save_replay(ring_run(60), tmp_path / "other.racer")
     return tmp_path
 
 

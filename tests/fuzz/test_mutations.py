@@ -9,7 +9,7 @@ from tests.fuzz.file_formats import FILE_FORMATS
 from tests.fuzz.limited import Format, find_failure
 from tests.fuzz.message_formats import MESSAGE_FORMATS
 
-USUAL, MANY = 150, 1500
+USUAL, MANY = 220, 3300
 """Number of mutations of each format in the usual tests, and in all tests."""
 
 
